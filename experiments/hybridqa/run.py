@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from almanaq.corpus.table import DEFAULT_FIELDS, parse_fields
 from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
-from almanaq_bench.config import RunRequest
+from almanaq_bench.config import CONCURRENCY, RunRequest
 from almanaq_bench.runner import run
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--generator", default="local")
     parser.add_argument("--sample", type=int, help="so many questions, drawn by --seed; none of sixty.sql")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="questions that are asked at once")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         by_hand = (Path(__file__).parent / "sixty.sql").read_text(encoding="utf-8")
@@ -76,6 +77,7 @@ def main() -> None:
                 resume=True,
                 sample=arguments.sample,
                 seed=arguments.seed,
+                concurrency=arguments.concurrency,
                 cache=default_cache_folder(),
             ),
             progress=lambda done, total: print(f"{done} of {total}", file=sys.stderr),

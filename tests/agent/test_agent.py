@@ -261,6 +261,51 @@ def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
     assert "- year is above 1920: not known (year: not known)" in said
 
 
+@pytest.mark.parametrize(
+    ("suql", "condition", "said"),
+    [
+        (
+            "SELECT what, value, count(*) AS n FROM traits WHERE what = 'fire' GROUP BY 1, value ORDER BY n",
+            "people = 'Ami'",
+            "Ami (1 of its 3 rows) is among them, under (what: fire; value: no): every condition is fulfilled.",
+        ),
+        (
+            "SELECT what, count(*) FROM traits WHERE what = 'fire' AND value = 'yes' GROUP BY ALL",
+            "people = 'Bor'",
+            "Bor (1 of its 2 rows) is among them, under (what: fire): every condition is fulfilled.",
+        ),
+        (
+            "SELECT people FROM traits WHERE what = 'age' ORDER BY years LIMIT 1",
+            "people = 'Bor'",
+            "Bor (1 of its 2 rows) fulfils every condition (years: 9), but only the one with the lowest years is",
+        ),
+        (
+            "SELECT people, years AS y FROM traits WHERE what = 'age' ORDER BY y DESC, people LIMIT 2",
+            "people = 'Ami'",
+            "Ami (1 of its 3 rows) fulfils every condition (years: 4; people: Ami), but only the first 2 are given, "
+            "sorted by highest y, then by lowest people.",
+        ),
+        ("SELECT people FROM traits WHERE what = 'ice' LIMIT 2", "people = 'Cy'", "There is no row whose people is Cy"),
+        (
+            "SELECT people FROM traits WHERE what = 'ice' AND years > 1",
+            "people = 'Ami'",
+            "Ami (2 rows) is not among them:\n- what is ice: no (e.g. what: fire)\n- years is above 1: not known",
+        ),
+    ],
+)
+def test_why_is_answered_for_a_name_and_not_for_each_of_its_rows(suql, condition, said):
+    traits = {
+        "people": ["Ami", "Ami", "Ami", "Bor", "Bor"],
+        "what": ["fire", "age", "boat", "fire", "age"],
+        "value": ["no", None, "yes", "yes", None],
+        "years": [None, 4, None, None, 9],
+    }
+    with almanaq.connect({"traits": traits}, model="local", cache=False) as con:
+        asked = why_query(suql, condition, con.catalog)
+        found = say_why(asked, con.sql(asked.suql), condition.replace("=", "is").replace("'", ""), "traits")
+    assert found.startswith(said)
+
+
 def test_a_reply_says_which_cells_of_its_columns_were_lost(tmp_path):
     rows = "".join(f"P{n},{n},1/{n + 1}/09\n" for n in range(30))
     (tmp_path / "parks.csv").write_text(f"name,acres,made\n{rows}Q,4 (water),2/1/09\n")
@@ -291,13 +336,25 @@ def test_figures_of_groups_are_remembered(eateries):
 
 def test_a_figure_that_is_missing_is_not_said_to_be_nothing(eateries):
     one, _ = agent(eateries, query("SELECT max(rating) AS best FROM restaurants WHERE rating > 9"))
-    assert one.respond("the best rating above 9?").answer.startswith("I found no value.")
+    assert one.respond("the best rating above 9?").answer.startswith("No value is recorded.")
+
+
+@pytest.mark.parametrize(
+    ("where", "begins"),
+    [
+        ("name ILIKE '%wok%' AND rating > 50", "I found nothing."),
+        ("name = 'Golden Wok' AND price = 'moderate'", "No row is recorded that fulfils all of this, though some"),
+    ],
+)
+def test_conditions_that_only_others_fulfil_are_told_from_those_that_none_does(eateries, where, begins):
+    one, _ = agent(eateries, query(f"SELECT name FROM restaurants WHERE {where}"), '{"condition": null}')
+    assert one.respond("what of it?").answer.startswith(begins)
 
 
 def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(eateries):
     suql = "SELECT name FROM restaurants WHERE price = 'cheap' LIMIT 1"
     response = explained(eateries, suql, "name = 'Golden Wok'")
-    assert response.answer.startswith("Golden Wok fulfils every condition, but of these it gives the first 1.")
+    assert response.answer.startswith("Golden Wok fulfils every condition, but only the first one is given.")
 
 
 def test_a_row_that_is_nowhere_is_said_to_be_nowhere(eateries):

@@ -45,6 +45,14 @@ CASES = [
     ("SELECT a FROM r WHERE n = 1 EXCEPT SELECT a FROM s", "r whose n is 1, but not s"),
     ("WITH t AS (SELECT a FROM r WHERE n = 1) SELECT a FROM t WHERE a > 2", "t whose a is above 2; t here are r whose n is 1"),
     ("SELECT * FROM r WHERE x IN (SELECT y FROM s WHERE z = 1)", "r whose x is among the y of s whose z is 1"),
+    ("SELECT * FROM r WHERE x IN ('Bonn, Rhein', 'Ulm', 'Ulm', 'salt or sugar')", "r whose x is “Bonn, Rhein” or Ulm or “salt or sugar”"),
+    ("SELECT * FROM r WHERE x NOT IN ('Bonn, Rhein', 'Ulm')", "r whose x is none of “Bonn, Rhein”, Ulm"),
+    ("SELECT * FROM r WHERE n = (SELECT MIN(n) FROM r) ORDER BY m, k DESC", "r whose n is the lowest, sorted by lowest m, then by highest k"),
+    ("SELECT * FROM r WHERE n = (SELECT MIN(n) FROM r WHERE k = 1)", "r whose n is the lowest n of r whose k is 1"),
+    ("SELECT * FROM r WHERE n < (SELECT MAX(m) FROM r)", "r whose n is below the highest m of r"),
+    ("SELECT COUNT(*), COUNT(phone) FROM r", "the number of rows and the number of rows with a given phone of r"),
+    ("SELECT a, COUNT(*) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 1", "the number of r, for each a, the one with the highest number of rows"),
+    ("SELECT a FROM r ORDER BY n DESC, m LIMIT 1", "r, the one with the highest n, then the lowest m"),
 ]  # fmt: skip
 
 
@@ -225,7 +233,7 @@ def test_a_negated_conjunction_is_described_by_what_holds_instead(one, other):
     [
         ("SELECT COUNT(*) FROM album", "the number of album"),
         ("SELECT a.name, COUNT(*) FROM artist AS a JOIN album AS b ON a.id = b.artist GROUP BY a.name", "the number of rows of artist (with album), for each name"),
-        ("SELECT COUNT(rating) FROM r", "the number of given rating of r"),
+        ("SELECT COUNT(rating) FROM r", "the number of rows with a given rating of r"),
         ("SELECT city, COUNT(*) AS n FROM r GROUP BY city ORDER BY n DESC", "the number of r, for each city, highest number of rows first"),
         ("SELECT city, AVG(n) FROM r GROUP BY 1 ORDER BY 2", "the average n of r, for each city, lowest average n first"),
         ("SELECT SUM(total) FROM r", "the sum of total of r"),

@@ -8,6 +8,7 @@ import re
 import string
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import almanaq
@@ -267,6 +268,27 @@ def test_what_is_missing_how_many_rows_there_are_and_what_refers_to_what_is_said
     assert "98% of rows are in shops (code)" in lines["shop"]
     assert "NULL" not in lines["code"] + lines["town"]
     assert "rows are in" not in lines["town"]
+
+
+@pytest.mark.parametrize(
+    ("ages", "said"),
+    [
+        ([0, *range(7, 67)], "zeros: 1 (perhaps missing), else 7 to 66"),
+        ([0] * 30 + [1] * 30, ""),
+        ([0, -1, *range(7, 67)], ""),
+        (list(range(60)), ""),
+        (list(range(7, 67)), ""),
+        ([None] * 60, ""),
+        ([0.0, float("inf"), *[2.5] * 60], "zeros: 1 (perhaps missing), else 2.5 to inf"),
+    ],
+)
+def test_a_few_zeros_among_greater_numbers_may_be_missing_values(ages, said):
+    table = {"name": [f"n{i}" for i in range(len(ages))], "age": pa.array(ages, None if any(ages) else pa.int64())}
+    with almanaq.connect({"people": pa.table(table)}, cache=False) as connection:
+        text = schema_text(connection.catalog, facts=SourceFacts(connection.engine)(connection.catalog))
+    line = next(line for line in text.splitlines() if line.startswith("  age"))
+    assert said in line
+    assert ("perhaps missing" in line) == bool(said)
 
 
 def test_of_a_server_nothing_is_counted():

@@ -93,6 +93,13 @@ def test_rows_are_filtered_before_what_is_selected_is_read() -> None:
     assert found.answer in ("Oslo", "Stockholm")
 
 
+def test_an_order_by_answers_reads_what_is_selected_for_the_first_row_alone() -> None:
+    ordered = "ORDER BY answer(\"Country_Info\", 'what is its capital?') LIMIT 1"
+    found, asked = answered(f"SELECT answer(\"Athlete_Info\", 'who trained this athlete?') FROM race_0 {ordered}")
+    assert [text.count("trained this") for name, text in asked if name != "write"].count(1) == 1
+    assert found.answer == "Liv Dahl"
+
+
 @pytest.mark.parametrize(
     "suql",
     [

@@ -85,6 +85,21 @@ def test_a_rule_saves_calls(name: str, calls: int, more: int) -> None:
     assert run(EXAMPLES[name], *without(name)).calls == more
 
 
+@pytest.mark.parametrize(
+    ("selected", "order", "calls"),
+    [
+        ("answer(body, 'who?')", "answer(body, 'calm?')", 12 + 3),
+        ("answer(body, 'calm?'), answer(body, 'who?')", "answer(body, 'calm?') DESC", 12 + 3),
+        ("answer(body, 'calm?')", "answer(body, 'calm?')", 12),
+        ("answer(body, 'who?')", f"CASE WHEN {CALM} THEN answer(body, 'loud?') END", 12 + 4 + 3),
+    ],
+)
+def test_an_order_by_answers_leaves_few_rows_to_ask_what_is_only_shown(selected: str, order: str, calls: int) -> None:
+    sql = f"SELECT id, {selected} FROM t ORDER BY {order}, id LIMIT 3"
+    found = run(sql, RULES, QUERY_RULES)
+    assert (found.calls, found.rows) == (calls, run(sql, (), ()).rows)
+
+
 def test_the_weakest_condition_saves_calls_where_the_database_filters() -> None:
     """The text filter skips the same rows by itself, so the calls are saved where it does not run."""
     sql = EXAMPLES["weakest_condition"]

@@ -143,6 +143,7 @@ def _canonical(value: object) -> str:
 
 CUTOFFS = (1, 5, 10, 50)
 DISTRACTORS = "gittables"
+CONCURRENCY = 16
 CONTEXT_K = 10
 
 
@@ -168,6 +169,7 @@ class RunRequest:
         model: opens a language model by name, for retrievers and generators that need one.
         limit: ask the first so many questions; sample: so many, drawn by `seed`.
         batch: most text calls that share a request of a language model; None: what is usual for the model.
+        concurrency: most questions that the generator is asked at once.
         tell: is given what paid work will cost, before it starts; `max_calls` is the most of it that may be done.
     """
 
@@ -196,6 +198,7 @@ class RunRequest:
     tell: Callable[[str], None] = print_nothing
     max_calls: int | None = None
     batch: int | None = None
+    concurrency: int = CONCURRENCY
     sample: int | None = None
 
 

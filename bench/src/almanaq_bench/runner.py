@@ -56,8 +56,9 @@ def run(request: RunRequest, *, progress: Progress | None = None) -> Scores:
             Search(request.out, config, data.ids, log).run(opened.retriever, data.corpus, data.questions)
             if replying is not None:
                 generator, databases = replying.generator, replying.databases
+                foreseen = _forecast_cost(request)
                 generation = Generation(
-                    request.out, config, generator, databases, log, foreseen=_forecast_cost(request)
+                    request.out, config, generator, databases, log, foreseen=foreseen, concurrency=request.concurrency
                 )
                 generation.run(replying.questions, data.corpus)
         return keep_score(request.out)

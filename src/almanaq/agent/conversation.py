@@ -346,7 +346,7 @@ class Agent:
         yield QueryWritten(asked.suql, 1)
         result = self._engine.run(asked.suql, options=options_of_turn(self._options))
         searched = describe(last, _rows_shown(history, private=False), dialect=dialect)
-        said = say_why(asked, result, describe_condition(parsed.why, dialect), searched)
+        said = say_why(asked, result, describe_condition(parsed.why, dialect), "" if searched == last else searched)
         columns, rows = ("row", *asked.conditions), tuple(row[: len(asked.conditions) + 1] for row in result.rows)
         if rows:
             yield RowsFound(columns, rows, result.evidence)

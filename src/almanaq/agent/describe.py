@@ -124,7 +124,9 @@ class _Describer:
         keys = [self._order_words(tree, key) for key in order.expressions] if order else []
         if len(set(keys)) < len(keys):
             raise _NoWords  # columns of one name in two tables
-        text = ", " + ", then ".join(keys) + " first" if keys else ""
+        text = f", {keys[0]} first" if keys else ""
+        if len(keys) > 1:
+            text = f", sorted by {', then by '.join(keys)}"
         if isinstance(limit, exp.Fetch):
             if limit.args.get("limit_options") is not None:
                 count = limit.args["count"].name
@@ -134,8 +136,8 @@ class _Describer:
             return text
         if not isinstance(limit.expression, exp.Literal):
             raise _NoWords
-        if order and limit.expression.name == "1" and not tree.args.get("group"):
-            return ", the one with the " + text.removeprefix(", ").removesuffix(" first")
+        if order and limit.expression.name == "1":
+            return f", the one with the {', then the '.join(keys)}"
         return text + f", at most {limit.expression.name}"
 
     def _order_words(self, tree: exp.Select, item: exp.Expr) -> str:
@@ -155,11 +157,12 @@ class _Describer:
     def _outputs(self, tree: exp.Select) -> str:
         """Return "the number of", "the average rating of" for figures of many rows, "" for outputs of each row."""
         found = []
+        alone = not tree.args.get("joins") and sum(bool(item.find(exp.AggFunc)) for item in tree.expressions) == 1
         for item in tree.expressions:
             figure = item.unalias()
             if isinstance(figure, exp.AggFunc):
-                rows = "number of" if not tree.args.get("joins") else "number of rows of"
-                found.append(f"the {rows}" if _counts_rows(figure) else f"the {self.value(figure)} of")
+                plain = alone and _counts_rows(figure)
+                found.append("the number of" if plain else f"the {self.value(figure)} of")
             elif figure.find(exp.AggFunc, exp.Window):
                 raise _NoWords
         return " and ".join(found).replace(" of and", " and") + " " if found else ""
@@ -214,6 +217,8 @@ class _Describer:
             if words(left.name) == words(right.name):
                 raise _NoWords
             return f"{self.value(left)} {verb} the {self.value(right)}"
+        if isinstance(left, exp.Column) and _is_own_extreme(left, right):
+            return f"{self.value(left)} {verb} the {_AGGREGATES[type(right.unnest().expressions[0].unalias())]}"
         if isinstance(left, exp.Case) and isinstance(right, exp.Literal):
             raise _NoWords
         return f"{self.value(left)} {verb} {self.literal(right)}"
@@ -225,7 +230,7 @@ class _Describer:
             return f"{self.value(left)} {verb} {'any' if some else 'every'} {self._figure(inner).removeprefix('the ')}"
         if isinstance(inner, exp.Array) and equal and isinstance(right, exp.Any):
             return f"{self.value(left)} {verb} " + (" nor " if negated else " or ").join(
-                map(self.literal, inner.expressions)
+                dict.fromkeys(map(self._item, inner.expressions))
             )
         if isinstance(inner, exp.Column) and equal and isinstance(right, exp.Any):
             return f"{self.value(inner)} {'do not include' if negated else 'include'} {self.literal(left)}"
@@ -238,7 +243,7 @@ class _Describer:
         query = node.args.get("query")
         if query is None:
             _no_more(node, "this", "expressions")
-            values = [self.literal(each) for each in node.expressions]
+            values = list(dict.fromkeys(map(self._item, node.expressions)))
             among = f"none of {', '.join(values)}" if negated else " or ".join(values)
             return f"{self.value(node.this)} is {among}"
         return f"{self.value(node.this)} is {'not ' * negated}among {self._figure(query)}"
@@ -341,7 +346,7 @@ class _Describer:
         counted = node.this.expressions if isinstance(node.this, exp.Distinct) else []
         if counted:
             return f"number of different {' and '.join(map(self.value, counted))}"
-        return f"number of given {self.value(node.this)}"
+        return f"number of rows with a given {self.value(node.this)}"
 
     def _figure(self, query: exp.Expr) -> str:
         """Return the value that a nested query gives: "the average salary of r whose city is Rome"."""
@@ -363,6 +368,11 @@ class _Describer:
         if order is None or not isinstance(limit, exp.Limit) or limit.expression.name != "1":
             raise _NoWords
         return f"{said} with the {self._order_words(inner, order.expressions[0])}"
+
+    def _item(self, node: exp.Expr) -> str:
+        """Return a value of a list; in quotes where commas or "or" in it would pass for those between the values."""
+        said = self.literal(node)
+        return f"“{said}”" if re.search(r",| (?:and|or|nor) ", said) else said
 
     def literal(self, node: exp.Expr) -> str:
         """Return a value as the query writes it."""
@@ -471,6 +481,17 @@ def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
         return node
     column = exp.column("name")
     return exp.EQ(this=column, expression=called[0]) if len(called) == 1 else exp.In(this=column, expressions=called)
+
+
+def _is_own_extreme(column: exp.Column, value: exp.Expr) -> bool:
+    """Return whether a value is the highest or lowest of a column among all rows of the column's one table."""
+    inner, outer = value.unnest(), column.find_ancestor(exp.Select)
+    if not isinstance(inner, exp.Select) or outer is None or len(inner.expressions) != 1 or outer.args.get("joins"):
+        return False
+    figure, whole = inner.expressions[0].unalias(), {name for name, part in inner.args.items() if part}
+    extreme = isinstance(figure, exp.Max | exp.Min) and isinstance(figure.this, exp.Column)
+    same = whole == {"expressions", "from_"} and _table(inner.args["from_"].this) == _table(outer.args["from_"].this)
+    return extreme and same and figure.this.name == column.name
 
 
 def _counts_rows(node: exp.Expr) -> bool:

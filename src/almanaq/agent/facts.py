@@ -15,6 +15,8 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 
 _MOST_ROWS, _MOST_COLUMNS = 1_000_000, 40
 _LEAST_ROWS, _LEAST_SHARE = 5, 0.9
+_FEW_ZEROS = 0.02
+NUMBERS = frozenset({"integer", "bigint", "smallint", "double precision", "real", "numeric", "double", "float"})
 _MOST_RELATED, _MOST_KEYS, _MOST_TEXTS = 12, 8, 4
 
 Cell = tuple[str, str]
@@ -32,9 +34,16 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was counted: the share of missing cells, where there are some, and references that nobody declared."""
+    """What was counted.
+
+    Attributes:
+        missing: the share of missing cells, where there are some.
+        zeros: of columns with a few zeros and else greater numbers: how many, the least and the greatest of the others.
+        references: those that nobody declared.
+    """
 
     missing: Mapping[Cell, float] = field(default_factory=lambda: MappingProxyType({}))
+    zeros: Mapping[Cell, tuple[int, float, float]] = field(default_factory=lambda: MappingProxyType({}))
     references: Mapping[Cell, Reference] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -61,6 +70,7 @@ class SourceFacts:
     def _count(self, catalog: Catalog) -> Facts:
         small = [r for r in catalog.relations if r.rows is not None and 0 < r.rows <= _MOST_ROWS][:_MOST_COLUMNS]
         missing: dict[Cell, float] = {}
+        zeros: dict[Cell, tuple[int, float, float]] = {}
         keys: list[Cell] = []
         for relation in small:
             columns = [column for column in relation.columns if not column.private][:_MOST_COLUMNS]
@@ -69,21 +79,28 @@ class SourceFacts:
             texts = [column for column in columns if _is_short_text(column)][:_MOST_TEXTS]
             different = [f"count(DISTINCT {_quote(column.name)})" for column in texts]
             counted = [f"count({_quote(column.name)})" for column in columns]
-            row = self._row(f"SELECT {', '.join(['count(*)', *counted, *different])} FROM {_quote(relation.name)}")
+            numbers = [c for c in columns if c.type in NUMBERS and not c.array and c.name not in relation.key]
+            ranges = [item for column in numbers for item in _zeros_and_range(_quote(column.name))]
+            asked = ["count(*)", *counted, *different, *ranges]
+            row = self._row(f"SELECT {', '.join(asked)} FROM {_quote(relation.name)}")
             if not row or not row[0]:
                 continue
-            rows, filled, distinct = row[0], row[1 : len(columns) + 1], row[len(columns) + 1 :]
+            rows, filled, distinct = row[0], row[1 : len(columns) + 1], row[len(columns) + 1 :][: len(texts)]
             missing |= {
                 (relation.name, column.name): 1 - count / rows
                 for column, count in zip(columns, filled, strict=True)
                 if count < rows
             }
+            for column, at in zip(numbers, range(len(asked) - len(ranges), len(asked), 3), strict=True):
+                none, least, most = row[at : at + 3]
+                if 0 < none <= _FEW_ZEROS * rows and least > 1:  # counts begin 0, 1
+                    zeros[relation.name, column.name] = int(none), least, most
             unique = [
                 column.name for column, count in zip(texts, distinct, strict=True) if count == rows >= _LEAST_ROWS
             ]
             keys += [(relation.name, name) for name in unique]
         few = len(small) <= _MOST_RELATED
-        return Facts(missing, dict(self._references(small, keys[:_MOST_KEYS])) if few else {})
+        return Facts(missing, zeros, dict(self._references(small, keys[:_MOST_KEYS])) if few else {})
 
     def _references(self, relations: list[Relation], keys: list[Cell]) -> Iterator[tuple[Cell, Reference]]:
         for relation in relations:
@@ -106,6 +123,11 @@ class SourceFacts:
         except AlmanaqError:
             return None
         return [value or 0 for value in rows[0]] if rows else None
+
+
+def _zeros_and_range(column: str) -> tuple[str, str, str]:
+    """Return what counts the zeros of a column, and finds the least and the greatest of its other numbers."""
+    return f"count_if({column} = 0)", f"min({column}) FILTER ({column} <> 0)", f"max({column})"
 
 
 def _is_short_text(column: Column) -> bool:

@@ -334,7 +334,9 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
         if len(counts) > 1 or any(each.values for each in counts)
         else []
     )
-    begin = "I found no value" if found.rows else "I found nothing"
+    begin = "No value is recorded" if found.rows else "I found nothing"
+    if len(counts) > 1 and all(each.passing for each in counts):
+        begin = "No row is recorded that fulfils all of this, though some fulfil each condition"
     return "\n".join([*found.remarks, f"{begin}. {say_searched(found)}", *reasons, *found.notes])
 
 

@@ -22,7 +22,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.describe import words
 from almanaq.agent.dialects import contains_value, quote_name
-from almanaq.agent.facts import Facts
+from almanaq.agent.facts import NUMBERS, Facts
 from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
 from almanaq.agent.queries import query_tree
 from almanaq.agent.tables import FEW_TABLES, Rows
@@ -35,7 +35,6 @@ from almanaq.text.sql_literals import string_literal
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
 _ENUM_LENGTH = 200
-_NUMBERS = frozenset({"integer", "bigint", "smallint", "double precision", "real", "numeric", "double", "float"})
 _DESCRIPTION_LENGTH = 4000
 """Characters of a description that are shown: a person's description is never that long."""
 
@@ -74,6 +73,8 @@ def _relation(relation: Relation, rows: Rows, facts: Facts, catalog: Catalog) ->
         said = [*_key_of(relation, column, facts, names), *_comments(column, sampled=not rows)]
         if (missing := facts.missing.get((relation.name, column.name))) is not None:
             said.append(f"{_percent(missing)} NULL")
+        if (zeros := facts.zeros.get((relation.name, column.name))) is not None:
+            said.append("zeros: {} (perhaps missing), else {:g} to {:g}".format(*zeros))
         lines.append(f"  {_declaration(column, dialect)},{'  -- ' + '; '.join(said) if said else ''}")
     if len(relation.key) > 1:
         lines.append(f"  PRIMARY KEY ({names(*relation.key)}),")
@@ -134,7 +135,7 @@ def _comments(column: Column, *, sampled: bool) -> list[str]:
         parts.append("in ascending order")
     samples = column.samples or column.values
     if samples and not listed and not column.private and (sampled or column.kind is ColumnKind.FREE_TEXT):
-        plain = column.type in _NUMBERS and not column.array
+        plain = column.type in NUMBERS and not column.array
         shown = ", ".join(sample if plain else _literal(sample) for sample in samples[:_SAMPLES])
         there = f" (there written {_literal(column.written)})" if column.written else ""
         parts.append(f"e.g. {shown}{there}")

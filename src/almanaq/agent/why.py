@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import condition_words, words
+from almanaq.agent.describe import condition_words, describe, words
 from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
@@ -32,10 +32,13 @@ _HELD = {True: "yes", False: "no", None: "not known"}
 class WhyQuery:
     """A query that gives, for the rows asked about, their name, the truth of each condition, and the values compared.
 
+    Rows that fulfil every condition come first.
+
     Attributes:
         conditions: the conjuncts of the WHERE that is explained, in words; `read` says which of them read texts.
         compared: for each condition, the places among the outputs of the values that it compares, with their names.
-        cut: what else decides which rows are given, in words; "" for nothing.
+        cut: which of the rows that fulfil every condition are given, in words; "" for all.
+        placed: the places and names of the values by which such rows are grouped and sorted.
     """
 
     suql: str
@@ -43,6 +46,7 @@ class WhyQuery:
     read: tuple[bool, ...]
     compared: tuple[tuple[tuple[str, int], ...], ...]
     cut: str = ""
+    placed: tuple[tuple[str, int], ...] = ()
 
 
 def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
@@ -66,13 +70,34 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
         columns = {} if _reads(part) else {column.sql(): column for column in _own_columns(part, catalog)}
         compared.append(tuple((column.name, len(outputs) + i) for i, column in enumerate(columns.values())))
         outputs += [column.copy() for column in columns.values()]
+    placing = _placing_columns(tree)
+    placed = tuple((column.name, len(outputs) + i) for i, column in enumerate(placing))
+    outputs += [column.copy() for column in placing]
     made = tree.copy()
     for clause in _LEFT_OUT:
         made.set(clause, None)
     made.set("expressions", [exp.alias_(output, f"c{i}") for i, output in enumerate(outputs)])
-    made = made.where(found).limit(_MOST_READ if any(map(_reads, parts)) else _MOST_ROWS)
+    read = tuple(map(_reads, parts))
+    if not any(read):
+        fulfils = exp.Case().when(exp.and_(*parts), "0").else_("1")
+        made = made.order_by(fulfils)
+    made = made.where(found).limit(_MOST_READ if any(read) else _MOST_ROWS)
     said = tuple(condition_words(part, catalog.dialect) for part in parts)
-    return WhyQuery(to_sql(made, catalog.dialect), said, tuple(map(_reads, parts)), tuple(compared), _cut(tree))
+    return WhyQuery(to_sql(made, catalog.dialect), said, read, tuple(compared), _cut(tree, catalog.dialect), placed)
+
+
+def _placing_columns(tree: exp.Select) -> list[exp.Column]:
+    """Return the columns by which a query groups its rows, or, where it gives the first of them, sorts them."""
+    group, order = tree.args.get("group"), tree.args.get("order")
+    outputs = [item.unalias() for item in tree.expressions]
+    named = {str(i): output for i, output in enumerate(outputs, 1)}
+    named |= {item.alias: item.unalias() for item in tree.expressions if isinstance(item, exp.Alias)}
+    if group is not None:
+        keys = outputs if group.args.get("all") else group.expressions
+    else:
+        keys = [key.this for key in order.expressions] if order is not None and tree.args.get("limit") else []
+    meant = [key if isinstance(key, exp.Column) and key.table else named.get(key.name, key) for key in keys]
+    return [key for key in meant if isinstance(key, exp.Column)]
 
 
 def _reads(part: exp.Expr) -> bool:
@@ -104,37 +129,71 @@ def _name_of(table: exp.Table, found: exp.Expr, catalog: Catalog) -> exp.Expr:
     return exp.column(exp.to_identifier(name, quoted=True), exp.to_identifier(table.alias_or_name, quoted=True))
 
 
-def _cut(tree: exp.Select) -> str:
-    """Return which rows of those that fulfil all conditions a query gives."""
-    limit = tree.args.get("limit")
-    count = limit.expression.name if limit is not None and limit.expression is not None else ""
-    return f"it gives the first {count}" if count else ""
+def _cut(tree: exp.Select, dialect: str) -> str:
+    """Return which rows of those that fulfil all conditions a query gives; "" for all."""
+    limit, order = tree.args.get("limit"), tree.args.get("order")
+    if limit is None or limit.expression is None or tree.args.get("group") is not None:
+        return ""
+    bare = exp.select("*").from_("rows")
+    bare.set("order", order and order.copy())
+    bare.set("limit", limit.copy())
+    written = bare.sql(dialect)
+    said = describe(written, dialect=dialect)
+    ordered = "" if said == written else said.partition(", at most")[0].partition(", ")[2]
+    if ordered.startswith("the one with"):
+        return f"only {ordered} is given"
+    first = "one is" if limit.expression.name == "1" else f"{limit.expression.name} are"
+    return f"only the first {first} given" + (f", {ordered}" if ordered else "")
 
 
 def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> str:
-    """Return why the rows are, or are not, among those that a query found.
+    """Return why the rows are, or are not, among those that a query found: by name, since a name may have many rows.
 
     Args:
         condition: what finds the rows, in words.
-        earlier: what the query that is explained searched, in words.
+        earlier: what the query that is explained searched, in words; "" where it has none.
     """
     if not result.rows:
-        return f"There is no row whose {condition}, so none can be among them. I looked behind: {earlier}."
-    alike: dict[tuple[Any, ...], list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
+        return f"There is no row whose {condition}, so none can be among them."
+    named: dict[str, list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
-        alike.setdefault(tuple(map(str, row[: 1 + len(asked.conditions)])), []).append((row, quotes))
-    lines = []
-    for rows in alike.values():
-        lines += _say_row(asked, *rows[0], alike=len(rows))
-    return "\n".join([*lines, f"I searched for {earlier}."])
+        named.setdefault(str(row[0]), []).append((row, quotes))
+    cut = len(result.rows) == (_MOST_READ if any(asked.read) else _MOST_ROWS)
+    lines = [line for rows in named.values() for line in _say_name(asked, rows, 0 if cut else len(rows))]
+    return "\n".join([*lines, *([f"I searched for {earlier}."] if earlier else [])])
+
+
+def _say_name(asked: WhyQuery, rows: Sequence[tuple[Sequence[Any], Sequence[Evidence]]], of: int) -> list[str]:
+    """Return that some row of a name fulfils every condition, or what each condition comes to for its rows.
+
+    Args:
+        of: how many rows the name has; 0 where that is not known.
+    """
+    there = [row for row, _ in rows if all(row[1 : 1 + len(asked.conditions)])]
+    if there:
+        return [_say_there(asked, there, of)]
+    alike: dict[tuple[str, ...], list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
+    for row, quotes in rows:
+        alike.setdefault(tuple(map(str, row[1 : 1 + len(asked.conditions)])), []).append((row, quotes))
+    return [line for group in alike.values() for line in _say_row(asked, *group[0], alike=len(group))]
+
+
+def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], of: int) -> str:
+    """Return where the rows of one name are that fulfil every condition, by the values that group or sort them."""
+    name = cell(rows[0][0]) + (f" ({len(rows):,} of its {of:,} rows)" if of > len(rows) else "")
+    values = dict.fromkeys(
+        "; ".join(f"{words(column)}: {cell(row[place])}" for column, place in asked.placed) for row in rows
+    )
+    said = " and ".join(f"({each})" for each in list(values)[:_MOST_READ] if each)
+    if asked.cut:
+        return f"{name} fulfils every condition{f' {said}' if said else ''}, but {asked.cut}."
+    return f"{name} is among them{f', under {said}' if said else ''}: every condition is fulfilled."
 
 
 def _say_row(asked: WhyQuery, row: Sequence[Any], quotes: Sequence[Evidence], *, alike: int) -> list[str]:
     """Return what each condition comes to for rows of one name that are alike in that; values are of the first."""
     name = cell(row[0]) + (f" ({alike:,} rows)" if alike > 1 else "")
     truths = [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]]
-    if all(truth is True for truth in truths):
-        return [f"{name} fulfils every condition" + (f", but of these {asked.cut}." if asked.cut else ": it is there.")]
     lines = [f"{name} is not among them:"]
     for said, truth, read, compared in zip(asked.conditions, truths, asked.read, asked.compared, strict=True):
         values = ("e.g. " if alike > 1 and compared else "") + "; ".join(

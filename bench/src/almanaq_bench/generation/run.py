@@ -14,7 +14,7 @@ from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.event_loops import run_sync
 from almanaq.models.protocols import Usage
 from almanaq_bench.cards import find_card
-from almanaq_bench.config import RunConfig
+from almanaq_bench.config import CONCURRENCY, RunConfig
 from almanaq_bench.cost_forecast import CostForecast
 from almanaq_bench.data_paths import is_plain_name
 from almanaq_bench.generation.context import (
@@ -50,7 +50,7 @@ from almanaq_bench.sql.accuracy import (
 from almanaq_bench.sql.sandbox import Judged, Limits
 
 BATCH = 32
-CONCURRENCY = 16
+"""Questions whose replies are written together; more where more are asked at once."""
 _COPIES = 2  # so many times as many tables are looked at as are handed on, as some are copies of others
 
 ROLES: Mapping[str, Role] = {
@@ -105,6 +105,7 @@ class Generation:
         databases: for text-to-SQL.
         progress: told after every batch how many of how many questions are done.
         foreseen: is told what the replies are expected to cost, and may refuse it.
+        concurrency: most questions that are asked at once.
     """
 
     out: Path
@@ -114,6 +115,7 @@ class Generation:
     progress: Callable[[int, int], None] | None = None
     limits: Limits | None = None
     foreseen: CostForecast | None = None
+    concurrency: int = CONCURRENCY
 
     def run(self, questions: Sequence[Question], corpus: Corpus) -> None:
         """Write a reply for each question that has none yet.
@@ -174,9 +176,9 @@ class Generation:
 
     async def _ask(self, todo: Sequence[Question], context: Callable[[Question], GenerationRequest]) -> None:
         replies, timings = Appender(self.out / REPLIES), Appender(self.out / TIMINGS)
-        gate = asyncio.Semaphore(CONCURRENCY)
-        for start in range(0, len(todo), BATCH):
-            batch = todo[start : start + BATCH]
+        gate, size = asyncio.Semaphore(self.concurrency), BATCH * max(1, self.concurrency // CONCURRENCY)
+        for start in range(0, len(todo), size):
+            batch = todo[start : start + size]
             asked = [context(question) for question in batch]
             started = time.perf_counter()
             outcomes = await asyncio.gather(*(self._one(each, gate) for each in asked))
@@ -190,7 +192,7 @@ class Generation:
             spent = {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "money")}
             timings.add([json.dumps(timing | spent)])
             if self.progress is not None:
-                self.progress(min(start + BATCH, len(todo)), len(todo))
+                self.progress(min(start + size, len(todo)), len(todo))
 
     async def _one(self, asked: GenerationRequest, gate: asyncio.Semaphore) -> Reply:
         async with gate:

@@ -85,8 +85,9 @@ class BestRows:
             made = made.limit(MOST)
         if not ordered and _reads_text(tree.args.get("where")):
             at_once = self._at_once  # verdicts share a request; what is selected is read only for the row that passes
-        else:
+        elif not _reads_text(tree.args.get("order")):
             # One row at a time: reads under way when the row is found are paid for, and the next row is seldom needed.
+            # An order by answers reads every row already: what is selected is read for the first row alone.
             made = _leave_out_unknown(made)
         options = replace(connection.engine.options, speculation=float(at_once))
         result = connection.sql(_text(made), options=options)

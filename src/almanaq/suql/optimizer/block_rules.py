@@ -70,7 +70,7 @@ def exists_stop(block: TextBlock) -> TextBlock:
 
 
 def late_projection(block: TextBlock) -> TextBlock:
-    """Evaluate text functions of the SELECT list after ORDER BY, OFFSET and LIMIT.
+    """Evaluate text functions of the SELECT list that ORDER BY does not use after ORDER BY, OFFSET and LIMIT.
 
     Before: `SELECT summary(reviews) FROM r ORDER BY rating DESC LIMIT 3` summarises every row.
     After: three rows are summarised.
@@ -79,7 +79,7 @@ def late_projection(block: TextBlock) -> TextBlock:
     """
     undecided = block.where_sites and not block.filtered
     unlimited = block.limit is None and block.offset is None
-    if undecided or unlimited or block.order_sites or not block.output_sites:
+    if undecided or unlimited or not {*block.output_sites} - {*block.order_sites}:
         return block
     return replace(block, late=True)
 

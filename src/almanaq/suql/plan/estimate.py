@@ -178,7 +178,7 @@ def _rows_of(query: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> fl
     for condition in conjuncts(where.this) if where is not None else ():
         total *= _EQUALITY if isinstance(condition, exp.EQ | exp.In) else _OTHER
     for name in rows:
-        if any(isinstance(item, exp.Table) and item.name == name for item in items[1:]):
+        if any(isinstance(item, exp.Table) and item.name == name for item in items):
             total = min(total, rows[name])
     limit = query.args.get("limit")
     if limit is not None and limit.expression.is_int:

@@ -125,9 +125,11 @@ class _Lowering:
             yield self._filter()
         asked = block.output_sites if block.filtered else block.sites
         if asked and block.late:
+            sorting = self._find_sorting(asked)
+            asked = tuple(site for site in asked if site not in sorting)
+            yield from self._projects(sorting)
             yield self._page(asked)
-        for number, layer in enumerate(self._layers(asked)):
-            yield self._project(layer, number)
+        yield from self._projects(asked)
         yield self._finish()
 
     # The steps
@@ -231,8 +233,19 @@ class _Lowering:
         """Return the condition under which a site is asked; where the database decides WHERE by it, always."""
         return None if site.id in self._asked_always else site.needed
 
-    def _project(self, asked: tuple[Site, ...], number: int) -> TextStage:
-        name = f"{self._block.name}_text" + (f"_{number + 1}" if number else "")
+    def _find_sorting(self, asked: tuple[Site, ...]) -> tuple[Site, ...]:
+        """Return the sites that ORDER BY needs, with those that say whether one of them is asked."""
+        wanted = {site.id for site in self._block.order_sites}
+        while more := {name for site in asked if site.id in wanted for name in self._asked_first(site)} - wanted:
+            wanted |= more
+        return tuple(site for site in asked if site.id in wanted)
+
+    def _projects(self, asked: tuple[Site, ...]) -> Iterator[TextStage]:
+        return map(self._project, self._layers(asked))
+
+    def _project(self, asked: tuple[Site, ...]) -> TextStage:
+        number = len(set(self._texts.values())) + 1
+        name = f"{self._block.name}_text" + (f"_{number}" if number > 1 else "")
         select = self._rows(aliased(self._row.copy(), ROW))
         if not self._where_sites:
             self._restrict(select)
