@@ -22,7 +22,7 @@ from tools.sample.grammar import read_toml
 from yes_no import QUESTIONS
 
 import almanaq.sample
-from almanaq.models.embedders.local import LocalEmbedder
+from almanaq.models.embedders.minilm import LocalEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.extractive import lexicon
 from almanaq.models.extractive.clauses import Clause, clauses

@@ -20,8 +20,7 @@ from uuid import uuid4
 from almanaq.errors import ModelError, SourceError
 from almanaq.event_loops import PerLoop
 from almanaq.models.budget import record_count
-from almanaq.models.http import JsonServer, NoReply, Reply
-from almanaq.models.logged import redact_keys
+from almanaq.models.http import JsonServer, NoReply, Reply, redact_keys
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.openai_replies import read_error_message
 from almanaq.models.private_files import UNUSABLE, open_sqlite

@@ -29,6 +29,7 @@ _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "mo
 """Query parameters that may be shown; the value of any other may be a key."""
 
 _KEY_NAMES = re.compile(r"key|token|secret|sig|pass|pwd|auth|cred|code|jwt|sas", re.IGNORECASE)
+_KEY_PATTERN = re.compile(r"\b(sk|key|Bearer)([-_ ])[\w.-]{6,}", re.IGNORECASE)
 SHORTEST_SECRET = 6
 """Shortest value that is removed from texts: a shorter one could be an ordinary word."""
 
@@ -80,6 +81,15 @@ def remove_secrets(text: str, secrets: tuple[str, ...]) -> str:
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, HIDDEN)
     return text
+
+
+def redact_keys(text: str) -> str:
+    """Return a text without anything that looks like a key.
+
+    >>> redact_keys("Incorrect API key: sk-abcdef123456")
+    'Incorrect API key: sk-[key]'
+    """
+    return _KEY_PATTERN.sub(rf"\1\2{HIDDEN}", text)
 
 
 _CONNECT_SECONDS = 15.0
@@ -137,7 +147,11 @@ class JsonServer:
         self._parts = urlsplit(base_url)
         self._headers, self._timeout = dict(headers), timeout
         self._secrets, self._most = secrets, most_bytes
-        self._proxy = _find_proxy(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
+        # aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
+        self._proxy = getproxies().get(self._parts.scheme)
+        with contextlib.suppress(OSError):
+            if proxy_bypass(self._parts.netloc) or self._parts.hostname in ("localhost", "127.0.0.1", "::1"):
+                self._proxy = None
         self._sessions = PerLoop(self._open_session)
 
     async def post(
@@ -184,7 +198,11 @@ class JsonServer:
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as reply:
-                return Reply(reply.status, self._remove_secrets(await self._read_body(reply, read)), reply.headers)
+                body = await self._read_body(reply, read)
+                for secret in self._secrets:
+                    if len(secret) > _SHORT_KEY:
+                        body = body.replace(secret.encode("utf-8", "replace"), HIDDEN.encode())
+                return Reply(reply.status, body, reply.headers)
         # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._describe_problem(problem), arrived=False) from None
@@ -194,7 +212,6 @@ class JsonServer:
             raise NoReply(self._describe_problem(problem), arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
-        """Read a reply up to the limit; beyond it the caller's block closes the connection."""
         streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
         packed = "content-encoding" in reply.headers
         if not streams and not packed and (reply.content_length or self._most + 1) <= self._most:
@@ -209,16 +226,8 @@ class JsonServer:
                 read(piece)
         return bytes(body)
 
-    def _remove_secrets(self, body: bytes) -> bytes:
-        for secret in self._secrets:
-            encoded = secret.encode("utf-8", "replace")
-            if len(secret) > _SHORT_KEY and encoded in body:
-                body = body.replace(encoded, HIDDEN.encode())
-        return body
-
     def _describe_problem(self, problem: Exception) -> str:
-        # The message may quote what the server sent.
-        message = " ".join(str(problem).split())[:300]
+        message = " ".join(str(problem).split())[:300]  # it may quote what the server sent
         return remove_secrets(message or type(problem).__name__, self._secrets)
 
     def _open_session(self) -> ClientSession:
@@ -234,17 +243,6 @@ class JsonServer:
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-
-
-def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
-    """Return the proxy that the environment names for an address.
-
-    aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
-    """
-    with contextlib.suppress(OSError):
-        if proxy_bypass(netloc) or host in ("localhost", "127.0.0.1", "::1"):
-            return None
-    return getproxies().get(scheme)
 
 
 def address_error(address: str, example: str) -> ModelError:

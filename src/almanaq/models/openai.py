@@ -29,8 +29,8 @@ from almanaq.models.http import (
     address_identity,
     find_secrets,
     redact_address,
+    redact_keys,
 )
-from almanaq.models.logged import redact_keys
 from almanaq.models.openai_replies import (
     ChatStream,
     count_cached_tokens,

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
-from almanaq.models.http import SHORTEST_SECRET, NoReply, remove_secrets
-from almanaq.models.logged import redact_keys
+from almanaq.models.http import SHORTEST_SECRET, NoReply, redact_keys, remove_secrets
 from almanaq.models.protocols import VERDICTS, Completion, PieceSink, Usage
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableReply
 

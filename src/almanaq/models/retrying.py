@@ -1,4 +1,4 @@
-"""Calls that fail: what a failure says, when a call is tried again, and how long it may take in all."""
+"""When a call is made: how many at once, how often one that fails is tried again, and how long it may take in all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TypeVar
 
 from almanaq.errors import ModelCallError, ModelError
+from almanaq.event_loops import PerLoop
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 
 LONGEST_RETRY_AFTER = 60.0
@@ -170,3 +172,39 @@ class DeadlineModel:
     def forget(self, prompt: Prompt) -> None:
         """Drop an unusable reply, where the model caches replies."""
         forget_reply(self._model, prompt)
+
+
+calls_at_once: ContextVar[asyncio.Semaphore | None] = ContextVar("almanaq_calls_at_once", default=None)
+"""The slots of the current query: at most as many as the model has."""
+
+
+class ConcurrentModel:
+    """Limits the calls in flight in an event loop, and those of each query to its own limit.
+
+    The others wait in order.
+    """
+
+    bounds_calls = True
+
+    def __init__(self, model: LanguageModel, limit: int = 64) -> None:
+        self.name = model.name
+        self._model = model
+        self._slots = PerLoop(lambda: asyncio.Semaphore(limit))
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply, after waiting for a free slot."""
+        slots = await self._slots.get()
+        query, loop = calls_at_once.get(), asyncio.get_running_loop()
+        if query is not None:
+            await query.acquire()
+        try:
+            await slots.acquire()
+            try:
+                return await self._model.complete(prompt)
+            finally:
+                # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
+                # a killed process loses no more than the calls in flight.
+                loop.call_soon(slots.release)
+        finally:
+            if query is not None:
+                loop.call_soon(query.release)

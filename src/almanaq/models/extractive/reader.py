@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from almanaq.models.embedders.local import LocalEmbedder, local_is_installed
+from almanaq.models.embedders.minilm import LocalEmbedder, local_is_installed
 from almanaq.models.embedders.vector_store import VectorBatcher, Vectors, VectorStore
 from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
 from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
