@@ -50,6 +50,4 @@ def identifier(name: str) -> str:
     >>> identifier("price"), identifier("Home team")
     ('price', '"Home team"')
     """
-    if is_plain(name):
-        return name
-    return quote(name)
+    return name if is_plain(name) else quote(name)

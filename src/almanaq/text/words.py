@@ -1,15 +1,36 @@
-"""Words of a text, their stems and offsets, and the similarity of short texts."""
+"""Words of a text, their stems, those that carry little meaning; how alike words and short texts are; HTML entities."""
 
 from __future__ import annotations
 
 import heapq
+import html
 import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from almanaq.text.stopwords import STOPWORDS
+from jellyfish import damerau_levenshtein_distance
+
+QUESTION_WORDS = ("who", "whom", "whose", "what", "which", "where", "when", "why", "how")
+"""The words that open a question."""
+
+STOPWORDS = frozenset(
+    """a an the this that these those i you he she it we they me him her us them my your his its our their is are was
+    were be been being am do does did done have has had having will would can could should shall may might must of in on
+    at to from for with by about as into over under and or but if then than so very too just also there here what which
+    who whom whose when where why how any some all each not no nor""".split()
+)
+"""Words that sentences are compared without."""
+
+INDEX_STOPWORDS = frozenset(
+    """a an and are as at be been by did do does for from had has have how in into is it its of on or that the their
+    them then there these they this those to was were what when where which who whom whose why will with""".split()
+)
+"""Words of questions that say nothing of a table; dropped because in a small corpus they can look rare.
+
+"No", "All" and "You" are not among them: tables are called so.
+"""
 
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _stemmers = threading.local()
@@ -77,3 +98,47 @@ def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, .
         return tuple(values)
     best = heapq.nlargest(most, range(len(values)), key=lambda i: (text_similarity(literal, values[i]), -i))
     return tuple(values[i] for i in sorted(best))
+
+
+def edit_distance(left: str, right: str, limit: int) -> int:
+    """Return the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more.
+
+    >>> edit_distance("recieve", "receive", 2)
+    1
+    >>> edit_distance("cat", "restaurant", 2)
+    3
+    """
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    return min(limit + 1, damerau_levenshtein_distance(left, right))
+
+
+def tolerance(word: str) -> int:
+    """Return how many edits still spell the same word: none below 5 letters, 1 below 8, else 2.
+
+    >>> tolerance("cat"), tolerance("pizza"), tolerance("restaurant")
+    (0, 1, 2)
+    """
+    return 0 if len(word) < 5 else 1 if len(word) < 8 else 2
+
+
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+
+
+def decode_entities(text: str) -> tuple[str, list[int]]:
+    """Return a text with its entities decoded, and for each character, and the end, its place in the given text.
+
+    >>> decode_entities("isn&#039;t")
+    ("isn't", [0, 1, 2, 3, 9, 10])
+    """
+    pieces: list[str] = []
+    places: list[int] = []
+    at = 0
+    for match in _ENTITY.finditer(text):
+        decoded = html.unescape(match[0])
+        pieces += [text[at : match.start()], decoded]
+        places += [*range(at, match.start()), *[match.start()] * len(decoded)]
+        at = match.end()
+    pieces.append(text[at:])
+    places += range(at, len(text) + 1)
+    return "".join(pieces), places

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Embedder
-from almanaq.text.stopwords import STOPWORDS
-from almanaq.text.words import stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 
 
 def normalize(vectors: NDArray[Any]) -> NDArray[np.float32]:

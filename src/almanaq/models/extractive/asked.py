@@ -9,8 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from almanaq.models.extractive.tokens import STOPS, read_tokens
-from almanaq.text.stopwords import QUESTION_WORDS
-from almanaq.text.words import stem
+from almanaq.text.words import QUESTION_WORDS, stem
 
 _RELATIVE = ("who", "which", "whose", "where", "when")
 _MEASURES = frozenset("many much long old far tall high large big fast deep wide often".split())

@@ -14,8 +14,7 @@ from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
-from almanaq.text.entities import decode_entities
-from almanaq.text.words import stem, stems
+from almanaq.text.words import decode_entities, stem, stems
 from almanaq.values import canonical, parse_typed, write_list
 
 _MOST_CLAUSES = 100_000

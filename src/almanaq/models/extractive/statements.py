@@ -9,8 +9,7 @@ from functools import lru_cache
 
 from almanaq.models.extractive.clauses import Clause, clauses
 from almanaq.models.extractive.lexicon import concept
-from almanaq.text.stopwords import STOPWORDS
-from almanaq.text.words import stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 
 
 def _stems(spoken: str) -> frozenset[str]:

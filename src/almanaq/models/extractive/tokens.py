@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from almanaq.text.stopwords import STOPWORDS
-from almanaq.text.words import stem
+from almanaq.text.words import STOPWORDS, stem
 
 _TOKEN = re.compile(
     r"\d+(?:[.,:/\u2013-]\d+)*(?:st|nd|rd|th|s)?\b"  # 1,200 · 12:30 · 1999-2001 · 21st
