@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from almanaq.text.words import STOPWORDS, stem
 
@@ -44,21 +45,17 @@ class Tokens:
 
 def read_tokens(text: str) -> Tokens:
     """Return the tokens and sentences of a text; pre-tokenised text ("the city 's") reads like ordinary text."""
-    tokens = tuple(_token(match) for match in _TOKEN.finditer(text))
-    ends = [i + 1 for i in range(len(tokens)) if _ends(tokens, i, text)]
-    starts = [0, *ends]
-    pairs = zip(starts, [*ends, len(tokens)], strict=True)
-    return Tokens(tokens, tuple((a, b) for a, b in pairs if b > a))
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        lower = match[0].lower()
+        stop = lower in STOPS and match[0] != "May"
+        carries = lower[0].isalnum() and not stop
+        tokens.append(Token(match.start(), match.end(), match[0], lower, stem(lower) if carries else "", stop))
+    cuts = [0, *(i + 1 for i in range(len(tokens)) if _ends(tokens, i, text)), len(tokens)]
+    return Tokens(tuple(tokens), tuple((a, b) for a, b in pairwise(cuts) if b > a))
 
 
-def _token(match: re.Match[str]) -> Token:
-    lower = match[0].lower()
-    stop = lower in STOPS and match[0] != "May"
-    carries = lower[0].isalnum() and not stop
-    return Token(match.start(), match.end(), match[0], lower, stem(lower) if carries else "", stop)
-
-
-def _ends(tokens: tuple[Token, ...], i: int, text: str) -> bool:
+def _ends(tokens: Sequence[Token], i: int, text: str) -> bool:
     token = tokens[i]
     following = tokens[i + 1] if i + 1 < len(tokens) else None
     if following is not None and "\n" in text[token.end : following.start]:
