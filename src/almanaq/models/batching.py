@@ -89,9 +89,6 @@ class _Groups:
         """Return whether calls are being prepared, or were within a window."""
         return self.held > 0 or asyncio.get_running_loop().time() - self.busy_until < window
 
-    async def close(self) -> None:
-        """Nothing to close."""
-
 
 class BatchingReader:
     """A Reader that merges calls made within a short window into one request; each still gets its own reply.

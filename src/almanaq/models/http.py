@@ -22,7 +22,7 @@ from almanaq.errors import ModelError
 from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, FormData
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
@@ -111,6 +111,11 @@ class Reply:
     headers: Mapping[str, str]
 
 
+def may_pass(status: int) -> bool:
+    """Return whether the same request may succeed after this status."""
+    return status in (408, 409, 425, 429) or status >= 500
+
+
 class NoReply(Exception):
     """No complete reply came.
 
@@ -157,21 +162,24 @@ class JsonServer:
     async def post(
         self,
         path: str,
-        content: Mapping[str, Any] | bytes,
+        content: Mapping[str, Any] | bytes | FormData,
         read: Callable[[bytes], None] | None = None,
-        *,
-        content_type: str = "application/json",
     ) -> Reply:
-        """POST JSON, or bytes of another type, to a path below the base address; raises NoReply where no reply came.
+        """POST JSON or a form to a path below the base address; raises NoReply where no reply came.
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return await self._send("POST", path, data, read, content_type)
+        return await self._send(
+            "POST", path, json.dumps(content).encode() if isinstance(content, dict) else content, read
+        )
 
-    async def get(self, path: str) -> Reply:
+    async def get(self, path: str, query: str = "") -> Reply:
         """GET a path below the base address; raises NoReply where no reply came."""
-        return await self._send("GET", path, None)
+        return await self._send("GET", path, query=query)
+
+    async def delete(self, path: str) -> Reply:
+        """DELETE a path below the base address; raises NoReply where no reply came."""
+        return await self._send("DELETE", path)
 
     async def close(self) -> None:
         """Close the connections of the running loop before it ends."""
@@ -181,20 +189,21 @@ class JsonServer:
         self,
         method: str,
         path: str,
-        data: bytes | None,
+        data: bytes | FormData | None = None,
         read: Callable[[bytes], None] | None = None,
-        content_type: str = "application/json",
+        query: str = "",
     ) -> Reply:
         import aiohttp
 
-        url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
+        asked = "&".join(filter(None, (self._parts.query, query)))
+        url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path, query=asked))
         session = await self._sessions.get()
         try:
             async with session.request(
                 method,
                 url,
                 data=data,
-                headers={"content-type": content_type},
+                headers=None if isinstance(data, aiohttp.FormData) else {"content-type": "application/json"},
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as reply:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
-from almanaq.models.http import SHORTEST_SECRET, NoReply, redact_keys, remove_secrets
+from almanaq.models.http import SHORTEST_SECRET, NoReply, may_pass, redact_keys, remove_secrets
 from almanaq.models.protocols import VERDICTS, Completion, PieceSink, Usage
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableReply
 
@@ -224,7 +224,7 @@ def make_status_error(
         message = f"the text is longer than {model!r} reads: {shown}"
         cause = "longer than the model reads"
         return FailedCall(message, retryable=False, usage=_ONE_CALL, cause=cause, too_long=True)
-    if status in (408, 409, 425, 429) or status >= 500:
+    if may_pass(status):
         message, cause = f"the server answered {status}: {shown}", f"HTTP {status}"
         return FailedCall(message, retry_after=retry_after, usage=_ONE_CALL, cause=cause, too_many=status == 429)
     setup = None
