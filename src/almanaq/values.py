@@ -20,20 +20,12 @@ _SPACE = re.compile(r"\s+")
 
 
 def canonical(text: str) -> str:
-    """Return the form in which two replies that mean one value are equal (semantics 4): space and case folded.
-
-    >>> canonical("  Yes. ")
-    'yes.'
-    """
+    """Return the form in which two replies that mean one value are equal (semantics 4): space and case folded."""
     return _SPACE.sub(" ", text).strip().casefold()
 
 
 def option_of(text: str, options: Sequence[str]) -> str | None:
-    """Return the one of some options that a text means, as that is spelled; None when it means none of them.
-
-    >>> option_of("  VERY good", ["bad", "Very Good"])
-    'Very Good'
-    """
+    """Return the one of some options that a text means, as that is spelled; None when it means none of them."""
     meant = canonical(text)
     return next((option for option in options if canonical(option) == meant), None)
 
@@ -42,11 +34,7 @@ _UNWRITABLE = re.compile("[\\0\\ud800-\\udfff]")
 
 
 def writable(text: str) -> str:
-    """Return text that every database takes: NUL and halves of characters, as replies may have, become U+FFFD.
-
-    >>> writable("Rex\\0") == "Rex\\ufffd"
-    True
-    """
+    """Return text that every database takes: NUL and halves of characters, as replies may have, become U+FFFD."""
     return _UNWRITABLE.sub("\ufffd", text)
 
 
@@ -57,11 +45,7 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Return the texts of a list, each once: a JSON array's, else those between semicolons or lines, else commas.
-
-    >>> parse_list('["Fish, fried", "soup"]'), parse_list("soup, bread")
-    (('Fish, fried', 'soup'), ('soup', 'bread'))
-    """
+    """Return the texts of a list, each once: a JSON array's, else those between semicolons or lines, else commas."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -165,21 +149,13 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
 
 
 def parse_number(text: str) -> Decimal | None:
-    """Return the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`).
-
-    >>> parse_number("1,234.5")
-    Decimal('1234.5')
-    """
+    """Return the number that `text` writes, or None; "12%" is 12 (see `parse_quantity`)."""
     quantity = parse_quantity(text)
     return None if quantity is None else quantity[0]
 
 
 def parse_integer(text: str) -> int | None:
-    """Return the whole number that `text` writes ("1,234", "3 million", "4.0"), or None.
-
-    >>> parse_integer("3 million"), parse_integer("4.0"), parse_integer("4.5")
-    (3000000, 4, None)
-    """
+    """Return the whole number that `text` writes ("1,234", "3 million", "4.0"), or None."""
     number = parse_number(text)
     return int(number) if number is not None and number == number.to_integral_value() else None
 
@@ -197,11 +173,7 @@ def _digits(written: str, decimal: str | None = None) -> str | None:
 
 
 def shortest(value: float | None) -> float | None:
-    """Return a number of single precision as the one with fewest digits that it stands for.
-
-    >>> shortest(1.100000023841858)
-    1.1
-    """
+    """Return a number of single precision as the one with fewest digits that it stands for."""
     if value is None or not math.isfinite(value):
         return value
     texts = (f"{value:.{digits}g}" for digits in range(6, 10))
@@ -228,11 +200,7 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]{1,9})?)\s?([a-z]+)\.?,?\s*(?:and\s+)?", r
 
 
 def parse_time(text: str) -> time | None:
-    """Return the time of day that `text` names ("13:45", "1:45 pm", "5pm", "noon", "10:00:30.5"), or None.
-
-    >>> parse_time("1:45 pm"), parse_time("noon"), parse_time("1.45")
-    (datetime.time(13, 45), datetime.time(12, 0), None)
-    """
+    """Return the time of day that `text` names ("13:45", "1:45 pm", "5pm", "noon", "10:00:30.5"), or None."""
     folded = canonical(text[: LONGEST + 1])
     if folded in ("noon", "midnight"):
         return time(12) if folded == "noon" else time()
@@ -252,11 +220,7 @@ def parse_time(text: str) -> time | None:
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """Return the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None.
-
-    >>> parse_duration("1 h 30 min")
-    datetime.timedelta(seconds=5400)
-    """
+    """Return the length of time that `text` writes ("2:13.32" is minutes, "1:02:03", "1h 5m", "90 min"), or None."""
     folded = canonical(text[: LONGEST + 1])
     if len(folded) > LONGEST:
         return None
@@ -309,9 +273,6 @@ def parse_date(text: str, order: str | None = None) -> date | None:
 
     Understood: "1968-02-15", "15 February 1968", "Feb 15, 1968", "15.02.1968" (dots are day first), and "02/15/1968"
     where only one order is possible. A year or a month alone names no day; two-digit years name no year.
-
-    >>> parse_date("3 May 2024")
-    datetime.date(2024, 5, 3)
     """
     text = text.strip()
     if len(text) > LONGEST or not any(c.isdigit() for c in text):
@@ -380,11 +341,7 @@ _TRUTH = dict.fromkeys(("yes", "y", "true", "t", "1"), True) | dict.fromkeys(("n
 
 
 def parse_boolean(text: str) -> bool | None:
-    """Return what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None.
-
-    >>> parse_boolean("yes"), parse_boolean("perhaps")
-    (True, None)
-    """
+    """Return what "yes", "no", "true", "false", "y", "n", "t", "f", "1" and "0" mean, or None."""
     return _TRUTH.get(canonical(text).rstrip(".!"))
 
 

@@ -63,11 +63,7 @@ class Chart:
     order: tuple[Any, ...] = ()
 
     def describe(self) -> str:
-        """Return the chart in words, for readers who do not see it.
-
-        >>> Chart("bar", "breed", ("dogs",), ({"x": "Pug", "y": 2}, {"x": "Boxer", "y": 1})).describe()
-        'Bars of dogs by breed: from 1 (Boxer) to 2 (Pug).'
-        """
+        """Return the chart in words, for readers who do not see it."""
         if self.kind == "number":
             return f"{self.title}: {format_figure(self.marks[0]['y'])}."
         if self.kind == "histogram":
@@ -81,20 +77,11 @@ class Chart:
         return f"{what}: from {' to '.join(named)}."
 
     def spec(self) -> dict[str, Any]:
-        """Return the chart as a Vega-Lite specification that holds its data.
-
-        >>> spec = chart.spec()
-        >>> spec["mark"]["type"], spec["data"]["values"][0]
-        ('bar', {'x': 'Pug', 'y': 2})
-        """
+        """Return the chart as a Vega-Lite specification that holds its data."""
         return _write_spec(self)
 
     def svg(self) -> str:
-        """Return the chart as a still SVG picture, for a file or a page without scripts.
-
-        >>> chart.svg()[:4]
-        '<svg'
-        """
+        """Return the chart as a still SVG picture, for a file or a page without scripts."""
         return _draw_svg(self)
 
     def lines(self, width: int = 80) -> list[str]:
@@ -291,7 +278,6 @@ def _distinct(chart: Chart, field: str) -> list[Any]:
 
 
 def _add(root: Element, tag: str, **attributes: Any) -> Element:
-    """Add an element; numbers are rounded to tenths of a pixel."""
     written = {name.replace("_", "-"): f"{v:.1f}" if isinstance(v, float) else str(v) for name, v in attributes.items()}
     return SubElement(root, tag, written)
 
@@ -314,7 +300,6 @@ def _draw_legend(root: Element, colours: Sequence[tuple[Any, str]]) -> float:
 
 
 def _draw_bars(root: Element, chart: Chart, colours: dict[Any, str], top: float) -> float:
-    """Draw lying bars from zero, in parts where they add up; several of a place lie below each other."""
     adds = chart.kind != "bar"
     bars: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for mark in chart.marks:
@@ -397,7 +382,6 @@ def _choose_places(chart: Chart, low: float, high: float) -> list[Any]:
 
 
 def _choose_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers at equal steps, the first at most `low`, the last at least `high`."""
     if low == high:
         low, high = low - 1, high + 1
     step = choose_bins([low, high], 5).step
@@ -446,7 +430,6 @@ def _label_of(chart: Chart, mark: dict[str, Any], place: str) -> str:
 
 
 def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
-    """Draw marks as dots of Braille, with the ends of both axes written."""
     marks = chart.marks
     numeric = all(isinstance(mark["x"], int | float) for mark in marks)
     places = {value: number for number, value in enumerate(sorted({mark["x"] for mark in marks}))}
@@ -469,7 +452,6 @@ def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
 
 
 def _draw_map(chart: Chart) -> list[str]:
-    """Draw counts by place as shades, the highest values on top."""
     across, up = (sorted({mark[axis] for mark in chart.marks}) for axis in ("x", "y"))
     counts = {(mark["x"], mark["y"]): mark["colour"] for mark in chart.marks}
     most = max(counts.values())

@@ -97,7 +97,6 @@ def _settle_orders(columns: Sequence[Column]) -> list[Column]:
 
 
 def _over_order(along: Column, others: Sequence[Column], measures: Sequence[Column]) -> Chart | None:
-    """Draw what changes along a time or another order: a line where there are enough of them, else bars."""
     measure = _intended(measures)
     apart = next((other for other in others if _pairs_unique(along, other)), None)
     distinct = len(set(along.values))
@@ -152,7 +151,6 @@ def _by_category(categories: Sequence[Column], measures: Sequence[Column]) -> Ch
 
 
 def _in_parts(first: Column, second: Column, measure: Column) -> Chart | None:
-    """Draw a number by two categories: bars in parts where the parts add up, else bars side by side."""
     category, apart = sorted((first, second), key=lambda each: -len(set(each.values)))
     colours = len(set(apart.values))
     if colours > MOST_COLOURS or len(set(category.values)) > MOST_BARS:
@@ -199,7 +197,6 @@ def _is_grouped(columns: Sequence[Column]) -> bool:
 
 
 def _intended(measures: Sequence[Column]) -> Column:
-    """Return the number that was asked about: the one by which the rows are sorted, else the first."""
     return next((measure for measure in measures if _sorted(measure.values)), measures[0])
 
 

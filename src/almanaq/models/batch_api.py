@@ -52,11 +52,7 @@ def batch_price(price: Price | None) -> Price | None:
 
 
 class BatchModel(OpenAIModel):
-    """An OpenAIModel whose requests wait for each other and go to the server as one batch.
-
-    Args:
-        file: says which batch each request is in; the other arguments are those of OpenAIModel.
-    """
+    """An OpenAIModel whose requests go to the server as one batch; `file` says which batch each request is in."""
 
     def __init__(self, *arguments: Any, file: Path, **options: Any) -> None:
         super().__init__(*arguments, **options | {"timeout": _TRANSFER_SECONDS, "most_bytes": _MOST_RESULT_BYTES})
@@ -87,8 +83,6 @@ class _Refused(Exception):
 
 
 class _BatchQueue:
-    """Gathers the requests of one event loop, submits them, and hands each its reply."""
-
     def __init__(self, server: JsonServer, store: sqlite3.Connection) -> None:
         self._server, self._store = server, store
         self._gathered: Requests = {}
@@ -123,7 +117,6 @@ class _BatchQueue:
         await self._guard(self._submit(requests), requests)
 
     async def _guard(self, work: Coroutine[Any, Any, None], requests: Requests) -> None:
-        """Hand what work raises to those who wait for its requests."""
         try:
             await work
         except _Refused as refused:
@@ -134,7 +127,6 @@ class _BatchQueue:
             _settle(requests.values(), problem)
 
     async def _submit(self, requests: Requests) -> None:
-        """Resume the batches of requests that were submitted before, submit the others, and wait for all."""
         new, submitted = dict(requests), dict[tuple[str, str | None], Requests]()
         asked = "SELECT key, file, batch FROM request WHERE key IN (SELECT value FROM json_each(?))"
         for key, file, batch in self._store.execute(asked, (json.dumps(list(requests)),)).fetchall():
@@ -144,7 +136,6 @@ class _BatchQueue:
         await asyncio.gather(*(self._guard(self._follow(batch, part), part) for batch, part in batches))
 
     async def _upload(self, part: Requests) -> str:
-        """Send requests as a file; return its name at the server."""
         from aiohttp import FormData
 
         heads = (json.dumps({"custom_id": key, "method": "POST", "url": _ENDPOINT}) for key in part)
@@ -184,7 +175,6 @@ class _BatchQueue:
             last = list(ids)[-1]
 
     async def _follow(self, batch: str, part: Requests) -> None:
-        """Wait until a batch has ended, and settle its requests."""
         record_count("batched", len(part))
         try:
             ended = await self._poll(batch)
@@ -229,7 +219,6 @@ class _BatchQueue:
             wait = min(wait * _POLL_FACTOR, _LONGEST_POLL)
 
     def _forget(self, keys: Sequence[str]) -> None:
-        """Have requests be submitted again when they are made again."""
         self._write("DELETE FROM request WHERE key = ?", [(key,) for key in keys])
 
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
@@ -238,7 +227,6 @@ class _BatchQueue:
 
 
 def _split(requests: Requests) -> Iterator[Requests]:
-    """Yield requests that fit into one file each."""
     part: Requests = {}
     size = 0
     for key, each in requests.items():
@@ -263,7 +251,6 @@ def _read(reply: Reply, name: str) -> Mapping[str, Any]:
 
 
 def _read_lines(reply: Reply) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file of results; a broken line is left out, and its request has no reply."""
     if reply.status != 200:
         raise _Refused(reply)
     for line in reply.body.splitlines():

@@ -69,8 +69,6 @@ _MOST_HELD = 0.5
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that will share a request; `task` sends it once the group is closed."""
-
     calls: list[TextCall] = field(default_factory=list)
     replies: list[asyncio.Future[TextReply]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
@@ -78,8 +76,6 @@ class _Group:
 
 
 class _Groups:
-    """The open groups of one event loop."""
-
     def __init__(self, turns: CacheQueue | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
         self.turns = turns
@@ -156,7 +152,6 @@ class BatchingReader:
             groups.busy_until = asyncio.get_running_loop().time()
 
     def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
-        """Return what calls must have in common to share a request; None for a call that goes alone."""
         batching, tokens = self._batching, sum(map(estimate_tokens, call.passages))
         alike = call.chosen if batching.chosen else call.function == "answer" and call.type != "list"
         if (
@@ -252,7 +247,6 @@ class BatchingReader:
     async def _convert_values(
         self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
     ) -> list[tuple[int, TextReply]]:
-        """Return the replies with values converted to their types; the first carries the cost of the request."""
         shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
         typed: list[tuple[int, TextReply]] = []
         for place, call in items:
@@ -277,10 +271,6 @@ class BatchingReader:
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
     def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        """Return the replies to the items that the text answers correctly; the others are left out.
-
-        A reply whose items are not those that were sent answers none: they may stand for their neighbours.
-        """
         found: dict[int, TextReply] = {}
         try:
             content = parse_object(text)

@@ -98,11 +98,7 @@ class Budget:
         return self.tokens is not None or self.money is not None
 
     def reserve(self, most: Usage) -> bool:
-        """Reserve the maximum cost of a call; return False while that depends on calls in flight.
-
-        Raises:
-            BudgetExceeded: it does not fit even if the calls in flight cost nothing.
-        """
+        """Reserve the maximum cost of a call; False while that depends on calls in flight. Raises BudgetExceeded."""
         with self._lock:
             self._check_limits(most)
             if self._find_excess(most + self.usage + self.unsettled + self.reserved) is not None:
@@ -120,7 +116,6 @@ class Budget:
                 self.unsettled += replace(most, calls=0, cached_calls=0)
 
     def _check_limits(self, most: Usage) -> None:
-        """Raise BudgetExceeded for a call that does not fit even if those in flight cost nothing."""
         excess = self._find_excess(most + self.usage + self.unsettled)
         if excess is None:
             return
@@ -136,7 +131,6 @@ class Budget:
         )
 
     def _describe_room(self, most: Usage) -> str:
-        """Describe how much money is spent and what the next call may cost."""
         if self.money is None or most.money is None:
             return ""
         lost = self.unsettled.money or 0.0
@@ -144,7 +138,6 @@ class Budget:
         return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
 
     def _find_excess(self, total: Usage) -> str | None:
-        """Return the limit that a sum exceeds, None where it exceeds none."""
         if self.calls is not None and total.calls > self.calls:
             return f"{self.calls:,} model calls"
         if self.tokens is not None and total.input_tokens + total.output_tokens > self.tokens:
@@ -158,13 +151,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SpendingLine:
-    """What one operator spent on one model.
-
-    Attributes:
-        operator: the purpose of the prompt or the stage of the plan; "" where none was named.
-        virtual: calls requested; `usage.cached_calls` of them were served from the cache or by an equal call in flight,
-            and `usage.calls` calls were made for the rest, retries included.
-    """
+    """What one operator spent on one model: of `virtual` calls, `usage.cached_calls` came from the cache."""
 
     operator: str
     model: str
@@ -332,7 +319,6 @@ class MeteredModel:
             record_usage(self.name, spent, purpose=prompt.name)
 
     def _list_forms(self, prompt: Prompt, limits: Sequence[Budget]) -> list[tuple[Prompt, Usage]]:
-        """Return the request unchanged and, where lengths matter, at its usual length; each with its maximum cost."""
         forms = [(prompt, self._estimate_maximum(prompt, limits))]
         usual = prompt.usual_output_tokens
         if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
@@ -351,7 +337,6 @@ class MeteredModel:
 
 
 def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
-    """Reserve with all budgets or none; BudgetExceeded is raised only for the `last` form."""
     held: list[Budget] = []
     try:
         for budget in limits:

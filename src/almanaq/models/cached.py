@@ -22,8 +22,6 @@ R = TypeVar("R")
 
 
 class _Moment(Generic[T, R]):
-    """Collects what the tasks of an event loop want at the same moment, and does the work for all at once."""
-
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:
         self._work = work
         self._wanted: list[tuple[T, asyncio.Future[R]]] = []
@@ -57,13 +55,7 @@ class _Moment(Generic[T, R]):
 
 
 class CacheQueue:
-    """Batches cache reads and writes of one event loop: those of the same moment share a transaction.
-
-    A reply is stored before its caller gets it, so that a killed process loses only calls in flight.
-
-    Args:
-        model: the name that replies are stored under.
-    """
+    """Batches cache reads and writes of one event loop; a reply is stored before its caller gets it."""
 
     def __init__(self, cache: ReplyCache, model: str) -> None:
         def keep(replies: Sequence[tuple[bytes, str]]) -> Sequence[None]:
@@ -107,11 +99,7 @@ def request_key(model: str, prompt: Prompt) -> bytes:
 
 
 class CachedModel:
-    """A language model in front of a cache that threads, event loops and processes share.
-
-    Args:
-        identity: distinguishes this model's replies from others', e.g. its name and its server's address.
-    """
+    """A language model in front of a cache that threads, event loops and processes share."""
 
     def __init__(self, model: LanguageModel, cache: ReplyCache, *, identity: str | None = None) -> None:
         self.name = model.name
@@ -206,7 +194,6 @@ class CacheOnlyModel:
 
 
 def _to_cache_text(completion: Completion, prompt: Prompt) -> str:
-    """Return what the cache stores of a reply: its text, and what was requested with it."""
     if prompt.likelihood:
         return json.dumps([completion.text, completion.likelihood])
     return json.dumps([completion.text, completion.probabilities]) if prompt.verdict else completion.text

@@ -84,11 +84,7 @@ def remove_secrets(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def redact_keys(text: str) -> str:
-    """Return a text without anything that looks like a key.
-
-    >>> redact_keys("Incorrect API key: sk-abcdef123456")
-    'Incorrect API key: sk-[key]'
-    """
+    """Return a text without anything that looks like a key."""
     return _KEY_PATTERN.sub(rf"\1\2{HIDDEN}", text)
 
 
@@ -117,12 +113,7 @@ def may_pass(status: int) -> bool:
 
 
 class NoReply(Exception):
-    """No complete reply came.
-
-    Attributes:
-        arrived: whether the request may have reached the server, which may charge for it.
-        timed_out: whether it took too long.
-    """
+    """No complete reply came; `arrived`: the request may have reached the server, which may charge for it."""
 
     def __init__(self, reason: str, *, arrived: bool, timed_out: bool = False) -> None:
         super().__init__(reason)

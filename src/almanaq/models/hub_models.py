@@ -39,12 +39,7 @@ class HubEmbedder:
         self._model: Any = None
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of questions, shape (len(texts), dimensions).
-
-        Raises:
-            MissingExtraError: the extra `torch` is not installed.
-            ModelError: there is no such model.
-        """
+        """Return unit vectors, shape (len(texts), dimensions). Raises MissingExtraError, ModelError."""
         return self._encode(texts, "encode_query", _QUESTIONS, find_prefixes(self.name).question)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -70,7 +65,6 @@ class HubEmbedder:
 
 
 def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
-    """Return a model of sentence-transformers; `setting` is the option that chose it."""
     with silence_libraries():
         try:
             import sentence_transformers
@@ -83,7 +77,6 @@ def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
 
 
 def _computes_bf16() -> bool:
-    """Return whether the CPU computes in bfloat16, which is otherwise slower than float32."""
     try:
         flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:
@@ -130,12 +123,7 @@ class CrossEncoder:
         self._model: Any = None
 
     def scores(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one score per text, higher for a better fit.
-
-        Raises:
-            MissingExtraError: the extra `torch` is not installed.
-            ModelError: there is no such model, or its scores are not finite.
-        """
+        """Return one score per text, higher for a better fit. Raises MissingExtraError, ModelError."""
         if not texts:
             return np.zeros(0, np.float32)
         with self._lock:

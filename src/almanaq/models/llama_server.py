@@ -36,13 +36,7 @@ _POLL = 0.05
 
 
 class LlamaModel:
-    """A LanguageModel of weights on this machine: each call finds the server, or starts it.
-
-    Args:
-        name: as in `gguf:NAME`.
-        file: the weights.
-        timeout: seconds until a call is given up.
-    """
+    """A LanguageModel of weights on this machine: each call finds the server, or starts it."""
 
     def __init__(self, name: str, file: Path, *, timeout: float = 300.0) -> None:
         self.name, self.file, self._timeout = f"{GGUF}{name}", file, timeout

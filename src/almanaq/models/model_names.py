@@ -139,10 +139,7 @@ def _add_batching(plain: PromptedReader, language: LanguageModel, batching: Batc
 
 
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
-    """Return the embedder of a name: `lexical`, `static`, `local`, `openai:MODEL`, or a path or hub name with a slash.
-
-    `local` resolves to `lexical` where the extra `local` is not installed; the result's `name` says so.
-    """
+    """Return the embedder of a name; `local` is `lexical` where the extra is not installed, as its `name` says."""
     from almanaq.models.embedders.base import LexicalEmbedder
 
     if name == "lexical":

@@ -261,7 +261,6 @@ class OpenAIModel:
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
-        """Return the cost that the reply reports; where it reports none, an estimate from text lengths."""
         output_tokens = read_token_count(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), server=self._base_url
         )
@@ -278,12 +277,10 @@ class OpenAIModel:
 
 
 def _output_limit_of(request: Mapping[str, Any]) -> int:
-    """Return the output tokens that a request asks for at most, under either name; 0 where it names none."""
     return request.get("max_completion_tokens") or request.get("max_tokens") or 0
 
 
 def _ask_otherwise(message: str) -> FailedCall:
-    """Return the failure of a call that is repeated at once in another form."""
     return FailedCall(message, usage=Usage(calls=1), at_once=True)
 
 
@@ -349,7 +346,6 @@ class OpenAIEmbedder:
         return run_sync(self._embed_batches(texts, kind))
 
     async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        """Return the vectors of texts; a refused batch is halved, and a text that is too long is cut."""
         vectors, start = [], 0
         while start < len(texts):
             batch = texts[start : start + self._batch]
@@ -370,7 +366,6 @@ class OpenAIEmbedder:
         return np.concatenate(vectors)
 
     async def _embed_cut(self, text: str, kind: int) -> NDArray[np.float32]:
-        """Return the vector of the longest beginning of a text that the server reads, by halves."""
         length = len(text) // 2
         while length:
             try:
@@ -434,7 +429,6 @@ class OpenAIEmbedder:
         return normalize(vectors)
 
     def _read_vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
-        """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
             data = content["data"]
             # Some servers number nothing, and keep the order.

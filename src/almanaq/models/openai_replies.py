@@ -99,7 +99,6 @@ def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float
 
 
 def _read_token(token: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    """Return a token and the probabilities of its alternatives, itself included."""
     others = token.get("top_logprobs") or ()
     alternatives = {str(other["token"]): _read_probability(other) for other in others}
     return str(token["token"]), {**alternatives, str(token["token"]): _read_probability(token)}
@@ -123,7 +122,6 @@ def read_likelihood(content: Mapping[str, Any]) -> float | None:
 
 
 def _find_possible_verdicts(text: str) -> Sequence[str] | None:
-    """Return the verdicts compatible with a partial reply; None before its value begins."""
     start = _VALUE.search(text)
     return None if start is None else tuple(_match_prefix(text[start.end() :].lower()))
 
@@ -292,7 +290,6 @@ def read_retry_after(headers: Mapping[str, str], message: str = "") -> float | N
 
 
 def _read_duration(text: str) -> float | None:
-    """Return the seconds of a duration as servers write it: `1m30s`, `250ms`, `7.5`."""
     try:
         return float(text)
     except ValueError:
@@ -312,11 +309,7 @@ def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
 
 
 def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
-    """Return the JSON object in the body of a reply.
-
-    Raises:
-        FailedCall: it is broken; ModelError: it is of another protocol, and the server never spoke the right one.
-    """
+    """Return the JSON object of a reply. Raises FailedCall; ModelError where no server ever spoke the protocol."""
     try:
         content = _load_json(body)
     except (ValueError, RecursionError) as problem:
@@ -370,11 +363,7 @@ _END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return
 
 
 def drop_reasoning(text: str) -> str:
-    """Return what a reply says after the visible reasoning before it; "" where it ends within that.
-
-    >>> drop_reasoning('Is it "No"?</think>{"value": "Yes"}<|im_end|>')
-    '{"value": "Yes"}'
-    """
+    """Return what a reply says after the visible reasoning before it; "" where it ends within that."""
     text = _END_MARKS.sub("", text.removeprefix("\ufeff"))
     end = _REASONING_ENDS.match(text)
     if end is not None and not _is_object(text):  # else it stands in a quote
@@ -390,7 +379,6 @@ def _is_object(text: str) -> bool:
 
 
 def _read_elsewhere(message: Mapping[str, Any]) -> str:
-    """Return a JSON object that stands beside an empty content, as the arguments of a tool call or as reasoning."""
     places = [message.get(name) for name in ("reasoning_content", "reasoning")]
     calls = message.get("tool_calls")
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
@@ -504,6 +492,5 @@ class ChatStream:
         return remove_secrets("".join(self._texts), self._secrets)
 
     def _beginning_of_a_secret(self, text: str) -> int:
-        """Return how many characters at the end of a text may begin a secret."""
         begun = (secret[:n] for secret in self._secrets for n in range(1, len(secret)))
         return max((len(start) for start in begun if text.endswith(start)), default=0)

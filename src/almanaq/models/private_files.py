@@ -26,10 +26,7 @@ def default_cache_file() -> Path:
 
 
 def make_private(file: Path) -> None:
-    """Create an empty file, with its folder, that only its owner can read; restrict an existing one.
-
-    Another user's file is left alone. Raises OSError where the file cannot be created.
-    """
+    """Create an empty file, with its folder, that only its owner can read; restrict one of this user's."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         found = file.stat()

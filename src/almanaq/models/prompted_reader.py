@@ -113,11 +113,9 @@ class PromptedReader:
         return await self.convert_value(call, reply)
 
     def _part_of(self, context_tokens: int) -> int:
-        """Return the tokens of a document that fit into a context, beside the prompt and the reply."""
         return max(_LEAST_PART, context_tokens - self._max_output - 700)
 
     async def _fit_context(self, call: TextCall) -> None:
-        """Ask the server how much its model reads, once, when a document is long enough for that to matter."""
         ask = self._ask_context
         if ask is None or sum(map(estimate_tokens, call.passages)) <= _SHORT_TOKENS:
             return
@@ -192,7 +190,6 @@ class PromptedReader:
         return parsed, usage
 
     async def _combine_parts(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
-        """Combine the replies to the parts of a document into one, in several rounds if they are long."""
         usage = sum((reply.usage for reply in replies), Usage())
         telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
         if len(telling) < 2:
@@ -254,7 +251,6 @@ def _make_frame(
 
 
 def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
-    """Parse a reply, with the probability of each literal where the server reported it."""
     parsed = parse_reply(completion.text, call)
     probabilities = completion.probabilities
     if probabilities is None or not call.yes_or_no:
@@ -307,7 +303,6 @@ class PromptedLinker:
 
 
 def _parse_links(text: str) -> tuple[frozenset[str], bool]:
-    """Return the chosen values, and whether a row must have all of them."""
     reply = parse_object(text)
     values = reply.get("values")
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
@@ -316,11 +311,7 @@ def _parse_links(text: str) -> tuple[frozenset[str], bool]:
 
 
 async def ask_model(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
-    """Return a model's reply as parsed by `parse`, its cost, and the number of repairs (0 or 1).
-
-    Raises:
-        UnusableReply: `parse` refused the reply and its repair.
-    """
+    """Return a model's reply as parsed, its cost, and the number of repairs (0 or 1). Raises UnusableReply."""
     return await _ask_with_repair(model, prompt, lambda completion: parse(completion.text))
 
 
@@ -360,7 +351,6 @@ def _describe_finding(reply: TextReply) -> str:
 
 
 def _choose_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
-    """Return quotes of the parts that agree with the combined value, else of any part."""
     if value is None:
         return ()
     agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]

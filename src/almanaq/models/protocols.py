@@ -205,13 +205,7 @@ class TextCall:
 
     @property
     def yes_or_no(self) -> bool:
-        """Whether all that is asked for is a verdict: every literal that the answer is compared with is yes or no.
-
-        >>> TextCall("answer", ("Rex barks.",), "does it bark?", compared=("Yes",)).yes_or_no
-        True
-        >>> TextCall("answer", ("Rex barks.",), "what does it do?", compared=("barks",)).yes_or_no
-        False
-        """
+        """Whether all that is asked for is a verdict: the answer is compared with yes or no alone."""
         if not self.compared or self.type != "text":
             return False
         return {canonical(literal) for literal in (*self.compared, *self.options)} <= {"yes", "no"}
@@ -225,13 +219,7 @@ class TextCall:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a passage: `passages[passage][start : start + len(text)] == text`.
-
-    >>> passages = ("Rex is friendly.", "He barks.")
-    >>> quote = Quote(passage=1, start=3, text="barks")
-    >>> passages[quote.passage][quote.start : quote.start + len(quote.text)]
-    'barks'
-    """
+    """Words of a passage: `passages[passage][start : start + len(text)] == text`."""
 
     passage: int
     start: int
@@ -284,10 +272,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """Asks which of `values`, all those of an ENUM column, mean the same as `literal` (paper, section 5.2).
-
-    `several` says that a row of the column holds several values.
-    """
+    """Asks which of an ENUM column's values mean the same as `literal`; `several`: a row holds several (5.2)."""
 
     literal: str
     column: str
@@ -312,10 +297,7 @@ class AllOf(tuple[str, ...]):
 
 @runtime_checkable
 class Linker(Protocol):
-    """Gives the values that mean the same as a literal: several, one or none; always a subset of the values.
-
-    A row matches if it has any of them; for AllOf, if it has all.
-    """
+    """Gives the values that mean the same as a literal: a row matches if it has any of them, all of an AllOf."""
 
     name: str
 

@@ -190,13 +190,7 @@ _REMOTE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The model that `auto` picked.
-
-    Attributes:
-        name: as `--model` takes it.
-        place: the address that documents are sent to; None: they stay in this process.
-        reason: why this one, in a few words.
-    """
+    """The model that `auto` picked, the place that texts go to (None: this process), and why this one."""
 
     name: str
     place: str | None

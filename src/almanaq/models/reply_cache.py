@@ -55,11 +55,7 @@ class CacheStats:
 
 
 class ReplyCache:
-    """Replies by request key.
-
-    Args:
-        file: created if missing; None keeps replies in memory.
-    """
+    """Replies by request key; `file` None keeps them in memory."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file
@@ -79,7 +75,6 @@ class ReplyCache:
         return [found.get(key) for key in keys]
 
     def _find_all(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the replies that are present and undamaged."""
         found = {key: self._unwritten[key] for key in keys if key in self._unwritten} if self._unwritten else {}
         for part in _chunks(keys):
             try:
@@ -120,7 +115,6 @@ class ReplyCache:
         return found
 
     def _try_leases(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | bool]:
-        """Reserve requests inside a transaction; return for each the result of `look`."""
         # Another process may have stored a reply between the look-up and the lease.
         cached = self._find_all(connection, keys)
         now = time.time()
@@ -230,7 +224,6 @@ class ReplyCache:
 
 
 def _add_columns(connection: sqlite3.Connection) -> None:
-    """Add the columns that older files lack: checksums, which stay empty for old rows, and process marks."""
     for table, column in (("reply", "sum BLOB"), ("lease", "mark TEXT NOT NULL DEFAULT ''")):
         if column.partition(" ")[0] not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
             try:

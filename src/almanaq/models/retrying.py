@@ -179,10 +179,7 @@ calls_at_once: ContextVar[asyncio.Semaphore | None] = ContextVar("almanaq_calls_
 
 
 class ConcurrentModel:
-    """Limits the calls in flight in an event loop, and those of each query to its own limit.
-
-    The others wait in order.
-    """
+    """Limits the calls in flight in an event loop, and of each query; the others wait in order."""
 
     bounds_calls = True
 

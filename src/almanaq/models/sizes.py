@@ -61,11 +61,7 @@ def is_small(model: LanguageModel | None) -> bool:
 
 
 def reads_texts(model: str) -> bool:
-    """Return whether a model is asked about texts, by the size that its name or its weights tell.
-
-    >>> reads_texts("ollama:qwen2.5-coder:0.5b"), reads_texts("ollama:qwen3:4b"), reads_texts("openai:nano-0.5b")
-    (False, True, True)
-    """
+    """Return whether a model is asked about texts, by the size that its name or its weights tell."""
     parameters = find_parameters(model) if model.partition(":")[0] in (GGUF[:-1], *DEFAULT_PORTS) else None
     return parameters is None or parameters >= READING_PARAMETERS
 
@@ -81,17 +77,12 @@ def find_parameters(model: str) -> float | None:
 
 
 def read_parameters(name: str) -> float | None:
-    """Return the parameters that a model's name tells; None where it tells none.
-
-    >>> read_parameters("qwen2.5-coder:0.5b"), read_parameters("SmolLM2-135M-Instruct"), read_parameters("phi4")
-    (500000000.0, 135000000.0, None)
-    """
+    """Return the parameters that a model's name tells; None where it tells none."""
     found = _NAMED.findall(name)
     return float(found[-1][0]) * (1e9 if found[-1][1] in "bB" else 1e6) if found else None
 
 
 async def _ask_size(provider: str, name: str) -> tuple[float | None, int | None]:
-    """Return the parameters and the context of a model as its server states them."""
     address, headers = find_address(provider), {"authorization": f"Bearer {NO_KEY}"}
     stated: object = None
     async with _connect(address, headers, ()) as (server, root):
@@ -136,7 +127,6 @@ async def _connect(
 
 
 async def _get(server: JsonServer, path: str, content: Mapping[str, Any] | None = None) -> object:
-    """Return the JSON at a path; None where there is none."""
     try:
         reply = await (server.get(path) if content is None else server.post(path, content))
         return json.loads(reply.body) if reply.status == 200 else None
@@ -145,7 +135,6 @@ async def _get(server: JsonServer, path: str, content: Mapping[str, Any] | None 
 
 
 def _read_length(content: object, read: Callable[[Any], Iterable[object]]) -> int | None:
-    """Return the first credible length of those that are read from a reply; None where there is none."""
     try:
         stated = list(read(content))
     except (LookupError, TypeError, AttributeError):
@@ -155,7 +144,6 @@ def _read_length(content: object, read: Callable[[Any], Iterable[object]]) -> in
 
 
 def _read_list(models: Iterable[Mapping[str, Any]], model: str) -> list[object]:
-    """Return what a list of models says of one; where it has only one, that is meant under any name."""
     listed = list(models)
     own = [each for each in listed if model in (each.get("id"), each.get("name"), each.get("model"))]
     return [
@@ -166,7 +154,6 @@ def _read_list(models: Iterable[Mapping[str, Any]], model: str) -> list[object]:
 
 
 def _read_ollama(shown: Any) -> list[object]:
-    """Return the context that Ollama gives a model: `num_ctx`, or at most what the usual one and the model allow."""
     if set_ := _NUM_CTX.search(shown.get("parameters") or ""):
         return [int(set_[1])]
     return [

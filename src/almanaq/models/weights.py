@@ -92,11 +92,7 @@ def find_offer(name: str | None) -> Offer:
 
 
 def fetch_weights(offer: Offer, report: Report = lambda _: None) -> Path:
-    """Return the file of an offer, fetched where it is not there yet; what an earlier try left is gone on from.
-
-    Raises:
-        ModelError: the hub cannot be reached, or what came is not what was offered.
-    """
+    """Return the file of an offer; what an earlier try left is completed. Raises ModelError."""
     if offer.path.is_file() and offer.path.stat().st_size == offer.bytes:
         return offer.path
     if os.environ.get("ALMANAQ_OFFLINE") == "1":
@@ -172,11 +168,7 @@ def model_of(file: Path) -> str:
 
 
 def use_weights(given: str) -> Path:
-    """Have `auto` take weights: a file, or a name on offer that was fetched; return the file.
-
-    Raises:
-        UsageError: there is no such file, or it holds no weights.
-    """
+    """Have `auto` take a file of weights, or a fetched offer; return the file. Raises UsageError."""
     fetched = {offer.name: offer.path for offer in OFFERS if offer.path.is_file()}
     path = fetched.get(given) or Path(given).expanduser().resolve()
     if not path.is_file():

@@ -110,11 +110,7 @@ class ScriptedModel:
 
     @property
     def calls(self) -> int:
-        """How many calls were made: one for each prompt, failed ones included.
-
-        >>> ScriptedModel(["Yes", "No"]).calls
-        0
-        """
+        """How many calls were made: one for each prompt, failed ones included."""
         return len(self.prompts)
 
     async def complete(self, prompt: Prompt) -> Completion:

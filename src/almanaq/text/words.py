@@ -37,21 +37,13 @@ _stemmers = threading.local()
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, case folded, in order.
-
-    >>> words("The Dogs, and a bowl")
-    ['the', 'dogs', 'and', 'a', 'bowl']
-    """
+    """Return the words of a text, case folded, in order."""
     return [match[0].casefold().replace("\u2019", "'") for match in _WORD.finditer(text)]
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return the stem of an English word (Porter 2): "dogs" and "dog" are one.
-
-    >>> stem("dogs"), stem("walking")
-    ('dog', 'walk')
-    """
+    """Return the stem of an English word (Porter 2): "dogs" and "dog" are one."""
     stemmer: Any = getattr(_stemmers, "english", None)
     if stemmer is None:
         import Stemmer
@@ -62,11 +54,7 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the words of a text that carry meaning, in order.
-
-    >>> stems("Which dogs are walking?")
-    ['dog', 'walk']
-    """
+    """Return the stems of the words of a text that carry meaning, in order."""
     return [stem(word) for word in words(text) if word not in STOPWORDS]
 
 
@@ -77,11 +65,7 @@ def letter_trigrams(text: str) -> frozenset[str]:
 
 
 def text_similarity(one: str, other: str) -> float:
-    """Return the similarity of two short texts, from 0 to 2: shared stems plus shared letter groups.
-
-    >>> text_similarity("Italian", "italian food") > text_similarity("Italian", "Thai")
-    True
-    """
+    """Return the similarity of two short texts, from 0 to 2: shared stems plus shared letter groups."""
     a, b = letter_trigrams(one), letter_trigrams(other)
     words_a, words_b = set(stems(one)), set(stems(other))
     letters = len(a & b) / len(a | b)
@@ -89,11 +73,7 @@ def text_similarity(one: str, other: str) -> float:
 
 
 def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return at most `most` of the values, the most similar to the literal, in their own order.
-
-    >>> most_similar("italian", ["Thai", "Italian", "Korean"], 1)
-    ('Italian',)
-    """
+    """Return at most `most` of the values, the most similar to the literal, in their own order."""
     if len(values) <= most:
         return tuple(values)
     best = heapq.nlargest(most, range(len(values)), key=lambda i: (text_similarity(literal, values[i]), -i))
@@ -101,24 +81,14 @@ def most_similar(literal: str, values: Sequence[str], most: int) -> tuple[str, .
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:
-    """Return the edits (insert, delete, replace, swap neighbours) between two words, or limit + 1 when there are more.
-
-    >>> edit_distance("recieve", "receive", 2)
-    1
-    >>> edit_distance("cat", "restaurant", 2)
-    3
-    """
+    """Return the edits (insert, delete, replace, swap neighbours) between two words, at most limit + 1."""
     if abs(len(left) - len(right)) > limit:
         return limit + 1
     return min(limit + 1, damerau_levenshtein_distance(left, right))
 
 
 def tolerance(word: str) -> int:
-    """Return how many edits still spell the same word: none below 5 letters, 1 below 8, else 2.
-
-    >>> tolerance("cat"), tolerance("pizza"), tolerance("restaurant")
-    (0, 1, 2)
-    """
+    """Return how many edits still spell the same word: none below 5 letters, 1 below 8, else 2."""
     return 0 if len(word) < 5 else 1 if len(word) < 8 else 2
 
 
@@ -126,11 +96,7 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,
 
 
 def decode_entities(text: str) -> tuple[str, list[int]]:
-    """Return a text with its entities decoded, and for each character, and the end, its place in the given text.
-
-    >>> decode_entities("isn&#039;t")
-    ("isn't", [0, 1, 2, 3, 9, 10])
-    """
+    """Return a text with its HTML entities decoded, and for each character, and the end, its former place."""
     pieces: list[str] = []
     places: list[int] = []
     at = 0

@@ -38,11 +38,7 @@ _FETCH_SECONDS = 600
 
 
 def find_weights() -> Path:
-    """Return the folder of all-MiniLM-L6-v2 with verified weights, fetching them if necessary.
-
-    Raises:
-        ModelError: the weights are not the published ones, or cannot be fetched.
-    """
+    """Return the folder of all-MiniLM-L6-v2 with verified weights, fetched if necessary. Raises ModelError."""
     folder = _find_folder() or _fetch_weights()
     digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     if digest != WEIGHTS_SHA256:
@@ -150,11 +146,7 @@ class EncoderShape:
 
 
 class OpenVinoForward:
-    """Runs batches through the layers with OpenVINO; compiles in about a quarter of a second.
-
-    Args:
-        precise: compute in float32 even where bfloat16 would be faster.
-    """
+    """Runs batches through the layers with OpenVINO; `precise`: in float32 even where bfloat16 is faster."""
 
     def __init__(self, weights: Mapping[str, Array], shape: EncoderShape, *, precise: bool = False) -> None:
         with _no_telemetry():
@@ -190,8 +182,6 @@ def _no_telemetry() -> Iterator[None]:
 
 
 class _GraphBuilder:
-    """Builds the layers as OpenVINO operations."""
-
     def __init__(self, weights: Mapping[str, Array], shape: EncoderShape) -> None:
         from openvino import opset13
 
@@ -273,11 +263,7 @@ _TOKENS = 1_024
 
 
 class MiniLM:
-    """An encoder with its weights in memory; use it from one thread at a time.
-
-    Args:
-        precise: compute in float32 even where bfloat16 is faster.
-    """
+    """An encoder with its weights in memory; use it from one thread at a time."""
 
     def __init__(self, folder: Path, *, precise: bool = False) -> None:
         from tokenizers import Tokenizer
@@ -310,7 +296,6 @@ class MiniLM:
 
 
 def _group_by_length(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the indexes of texts that form a batch, and the padded length."""
     group: list[int] = []
     width = 0
     for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
@@ -339,20 +324,12 @@ def local_is_installed() -> bool:
 
 
 class LocalEmbedder(SymmetricEmbedder):
-    """MiniLM as an Embedder on this machine; the vector of a text depends on the text alone.
-
-    The weights are loaded at the first use, once per process: all connections share them.
-    """
+    """MiniLM as an Embedder: loaded at the first use, once per process; a vector depends on its text alone."""
 
     name = "local"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors, shape (len(texts), dimensions).
-
-        Raises:
-            MissingExtraError: the extra `local` is not installed.
-            ModelError: the weights are not the published ones, or cannot be fetched.
-        """
+        """Return unit vectors. Raises MissingExtraError, or ModelError where there are no right weights."""
         if not texts:
             return np.zeros((0, 0), np.float32)
         with _MINILM_LOCK:

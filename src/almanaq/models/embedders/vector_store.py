@@ -165,7 +165,6 @@ def _stack(rows: Sequence[bytes], name: str) -> Vectors:
 
 
 def _file_name(name: str) -> str:
-    """Return a readable file name that is unique to an embedder."""
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
 
 
@@ -179,17 +178,12 @@ _TEXTS_PER_BATCH = 256
 
 @dataclass(eq=False)
 class _PendingTexts:
-    """The texts that calls of one event loop wait for."""
-
     vectors: dict[str, asyncio.Future[Vectors]] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None
 
 
 class VectorBatcher:
-    """Embeds the texts of concurrent calls together, each once, in a thread beside the event loop.
-
-    A vector depends on its text alone (minilm.py), so batching does not change it.
-    """
+    """Embeds the texts of concurrent calls together, each once, in a thread beside the event loop."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -210,7 +204,6 @@ class VectorBatcher:
         return {text: vector.result() for text, vector in waiting.items()}
 
     async def _embed(self, wanted: _PendingTexts) -> None:
-        """Embed pending texts until the queue is empty."""
         await asyncio.sleep(0)  # let the calls that started together add their texts
         try:
             while wanted.vectors:

@@ -65,10 +65,7 @@ class Clause:
     doubtful: bool
 
     def negated(self, at: int, since: int = 0) -> bool:
-        """Return whether a negation stands shortly before the place `at` in `stems`, and not before `since`.
-
-        Two of them cancel out.
-        """
+        """Return whether a negation stands shortly before `at` in `stems`, and not before `since`; two cancel out."""
         before = _BREAK.split(self.stems[since:at])[-1].split()[-_NEGATION_REACH:]
         count = sum(
             word in NEGATORS and not _HARMLESS.intersection(before[i + 1 : i + 3]) for i, word in enumerate(before)
@@ -208,11 +205,7 @@ def concept(name: str) -> Concept:
 
 @cache
 def triggers(of_places: bool) -> tuple[Trigger, ...]:
-    """Return the words that ask for concepts, the longest first, so that "dog friendly" is not taken for "friendly".
-
-    Args:
-        of_places: whether the concepts of places to eat are among them.
-    """
+    """Return the words that ask for concepts (`of_places`: those of places to eat too), the longest first."""
     kinds = (("ask", False, False), ("ask_not", True, False), ("weak", False, True))
     found = [
         Trigger(tuple(stem(word) for word in words(phrase)), name, inverse, weak)

@@ -34,11 +34,7 @@ class MissingVectors(Exception):
 
 
 class Meaning:
-    """Judges clauses by their vectors.
-
-    Args:
-        vectors: gives the unit vectors of texts; may raise MissingVectors.
-    """
+    """Judges clauses by the vectors of texts that it is given, which may raise MissingVectors."""
 
     def __init__(self, vectors: Callable[[Sequence[str]], Vectors]) -> None:
         self._vectors = vectors

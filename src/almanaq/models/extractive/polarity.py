@@ -72,15 +72,7 @@ class Statement:
 
 @lru_cache(maxsize=1_000)
 def statement(question: str) -> Statement | None:
-    """Return what a yes-or-no question asks a text for, None where nothing can be looked for.
-
-    >>> statement("Does the customer complain about delivery?")
-    Statement(keys=('deliveri',), spoken_of=False, judged=-1)
-    >>> statement("was the engine damaged?").keys
-    ('engin', 'damag')
-    >>> statement("does the review mention parking?")
-    Statement(keys=('park',), spoken_of=True, judged=0)
-    """
+    """Return what a yes-or-no question asks a text for, None where nothing can be looked for."""
     subject = _OPENING.match(question)
     row = stem(subject[1].lower()) if subject else ""
     tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
@@ -209,11 +201,7 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = None) -> Polarity:
-    """Return whether the document says yes to the question; several matters in it must all be so (any, with "or").
-
-    Args:
-        meaning: judges clauses by what they mean, where words settle nothing; None: words alone decide.
-    """
+    """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
     of_places = _speaks_of_places(passages, question)
     asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
     if not of_places and not (asked and (not rest or _OF_WHAT_IS_SHOWN.match(question))):
@@ -247,11 +235,7 @@ def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
 
 @lru_cache(maxsize=1_000)
 def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
-    """Return the concepts that a question asks about (with whether it asks for the opposite), and its other stems.
-
-    Args:
-        of_places: whether concepts of places to eat are looked for.
-    """
+    """Return the concepts that a question asks about (with whether for the opposite), and its other stems."""
     tokens = [stem(word) for word in words(_THIS.sub("this", question))]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
@@ -342,12 +326,10 @@ def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
 
 
 def _is_denied(clause: Clause) -> bool:
-    """Return whether the clause tells of something that is absent, over, or refused."""
     return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 
 
 def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evidence]:
-    """Return clauses that hold most of the words asked for; a negation before them speaks against."""
     if not keys:
         return []
     found = []
@@ -407,10 +389,7 @@ def sides(options: Sequence[str]) -> tuple[str, str] | None:
 
 
 def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | None, tuple[Quote, ...]]:
-    """Choose the option that most words of the passages speak for; None where neither side is ahead.
-
-    A text that both praises and blames, as much the one as the other, is neutral where that is an option.
-    """
+    """Choose the option that most words of the passages speak for; None where neither side is ahead."""
     named = sides(options)
     evidence = evidence_of(passages, concept("sentiment")) if named is not None else []
     if named is None or not evidence:

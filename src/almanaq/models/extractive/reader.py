@@ -155,7 +155,6 @@ def _span(call: TextCall) -> TextReply:
 
 
 def _is_supported(span: Span, literal: str) -> bool:
-    """Return whether the sentence that answers holds the literal, and does not deny it."""
     for clause in clauses(span.quote.text):
         place = _place(literal, clause.stems)
         if place is not None and not clause.negated(place):
@@ -219,6 +218,5 @@ class LocalLinker:
 
 
 def _whole(wanted: frozenset[str], value: str) -> bool:
-    """Return whether one holds all the words of the other: "burger" and "Burgers & Shakes"."""
     held = frozenset(stems(value))
     return bool(held) and (wanted <= held or held <= wanted)

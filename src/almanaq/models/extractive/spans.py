@@ -59,11 +59,7 @@ class _Found:
 
 
 def best_span(passages: Sequence[str], question: str, type: str, parses: Callable[[str], bool]) -> Span | None:
-    """Return the words of the document that best answer an open question, None when nothing speaks of it.
-
-    Args:
-        parses: says whether words can be read as a value of the type.
-    """
+    """Return the words that best answer an open question and can be parsed, None where nothing speaks of it."""
     wanted, shapes = read_question(question), frozenset[str]()
     if type in _TYPED:
         kind, shapes = _TYPED[type]
@@ -96,7 +92,6 @@ def best_span(passages: Sequence[str], question: str, type: str, parses: Callabl
 
 
 def _statement(passages: Sequence[str], wanted: Asked) -> Span | None:
-    """Return the clause that holds most words of a question that asks for no name, number or thing ("how is the …")."""
     best, most = None, _LEAST_SHARE
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -129,7 +124,6 @@ def _text(found: _Found, passages: Sequence[str]) -> str:
 
 
 def _note(passages: Sequence[str], wanted: Asked, parses: Callable[[str], bool]) -> Span | None:
-    """Return the whole of a document that is no sentence, such as the cell of a table: it is what there is to say."""
     if len(passages) != 1:
         return None
     tokens = read_tokens(passages[0]).tokens

@@ -104,10 +104,7 @@ class PromptFile:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A prompt whose passages and fence are left open, for many requests that differ in nothing else.
-
-    `system` and `user` are texts alternating with the number of what goes between them: 0 the fence, else a passage.
-    """
+    """A prompt cut where its passages (by number) and its fence (0) go, for many requests that differ in those."""
 
     name: str
     version: str
