@@ -124,18 +124,15 @@ class Budget:
                 f"a budget of {self.money:g} dollars cannot be kept with a model whose price is not known: name it,"
                 " with its price, in the prices file that ALMANAQ_PRICES names, or bound calls or tokens instead"
             )
-        setting = self._money_setting if excess.endswith("dollars") else self.setting
+        setting, room = self._money_setting if excess.endswith("dollars") else self.setting, ""
+        if self.money is not None and most.money is not None:
+            lost = self.unsettled.money or 0.0
+            held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
+            room = f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
         raise BudgetExceeded(
-            f"stopped at the budget of {excess}{self._describe_room(most)}: raise {setting} to go on; what was answered"
-            " is kept and not paid for again"
+            f"stopped at the budget of {excess}{room}: raise {setting} to go on; what was answered is kept and not paid"
+            " for again"
         )
-
-    def _describe_room(self, most: Usage) -> str:
-        if self.money is None or most.money is None:
-            return ""
-        lost = self.unsettled.money or 0.0
-        held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
-        return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
 
     def _find_excess(self, total: Usage) -> str | None:
         if self.calls is not None and total.calls > self.calls:
@@ -281,7 +278,12 @@ class MeteredModel:
         cut there is requested once more at full length.
         """
         limits = (self.budget, *open_budgets())
-        asked, most = await self._reserve_form(self._list_forms(prompt, limits), limits)
+        forms = [(prompt, self._estimate_maximum(prompt, limits))]
+        usual = prompt.usual_output_tokens
+        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
+            short = replace(prompt, max_output_tokens=usual)
+            forms.append((short, self._estimate_maximum(short, limits)))
+        asked, most = await self._reserve_form(forms, limits)
         try:
             return await self._make_call(asked, most, limits)
         except FailedCall as failure:
@@ -318,14 +320,6 @@ class MeteredModel:
                 budget.settle(most, spent, sure=sure)
             record_usage(self.name, spent, purpose=prompt.name)
 
-    def _list_forms(self, prompt: Prompt, limits: Sequence[Budget]) -> list[tuple[Prompt, Usage]]:
-        forms = [(prompt, self._estimate_maximum(prompt, limits))]
-        usual = prompt.usual_output_tokens
-        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
-            short = replace(prompt, max_output_tokens=usual)
-            forms.append((short, self._estimate_maximum(short, limits)))
-        return forms
-
     def _estimate_maximum(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
         if not any(budget.counts_tokens for budget in limits):
             return Usage(1)
@@ -337,23 +331,19 @@ class MeteredModel:
 
 
 def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
+    # With all budgets or none; only the last form of a request exceeds them.
     held: list[Budget] = []
     try:
         for budget in limits:
             if not budget.reserve(most):
-                break
+                return False
             held.append(budget)
-        else:
-            return True
+        held.clear()
+        return True
     except BudgetExceeded:
-        _release(held, most)
         if last:
             raise
         return False
-    _release(held, most)
-    return False
-
-
-def _release(held: Sequence[Budget], most: Usage) -> None:
-    for budget in held:
-        budget.settle(most, Usage())
+    finally:
+        for budget in held:
+            budget.settle(most, Usage())

@@ -171,7 +171,9 @@ class CachedModel:
         except BaseException:
             self.cache.release(key)
             raise
-        await turns.keep(key, _to_cache_text(completion, prompt))
+        beside = completion.likelihood if prompt.likelihood else completion.probabilities
+        plain = not (prompt.likelihood or prompt.verdict)
+        await turns.keep(key, completion.text if plain else json.dumps([completion.text, beside]))
         return completion
 
 
@@ -193,17 +195,8 @@ class CacheOnlyModel:
         return _from_cache_text(found, prompt)
 
 
-def _to_cache_text(completion: Completion, prompt: Prompt) -> str:
-    if prompt.likelihood:
-        return json.dumps([completion.text, completion.likelihood])
-    return json.dumps([completion.text, completion.probabilities]) if prompt.verdict else completion.text
-
-
 def _from_cache_text(text: str, prompt: Prompt) -> Completion:
-    if prompt.likelihood:
-        text, likelihood = json.loads(text)
-        return Completion(text, _CACHE_HIT, likelihood=likelihood)
-    probabilities = None
-    if prompt.verdict:
-        text, probabilities = json.loads(text)
-    return Completion(text, _CACHE_HIT, probabilities)
+    if not (prompt.likelihood or prompt.verdict):
+        return Completion(text, _CACHE_HIT)
+    text, beside = json.loads(text)
+    return Completion(text, _CACHE_HIT, **{"likelihood" if prompt.likelihood else "probabilities": beside})

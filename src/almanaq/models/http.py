@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from almanaq.errors import ModelError
 from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
@@ -160,9 +159,8 @@ class JsonServer:
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
-        return await self._send(
-            "POST", path, json.dumps(content).encode() if isinstance(content, dict) else content, read
-        )
+        data = json.dumps(content).encode() if isinstance(content, Mapping) else content
+        return await self._send("POST", path, data, read)
 
     async def get(self, path: str, query: str = "") -> Reply:
         """GET a path below the base address; raises NoReply where no reply came."""
@@ -243,9 +241,3 @@ class JsonServer:
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-
-
-def address_error(address: str, example: str) -> ModelError:
-    """Return the error for an address that no server can have."""
-    shown = redact_address(address)
-    return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")

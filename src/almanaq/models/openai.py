@@ -25,7 +25,6 @@ from almanaq.models.http import (
     JsonServer,
     NoReply,
     Reply,
-    address_error,
     address_identity,
     find_secrets,
     redact_address,
@@ -48,7 +47,7 @@ from almanaq.models.openai_replies import (
     read_token_count,
     read_verdict_probabilities,
 )
-from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
+from almanaq.models.protocols import Completion, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall, seconds_to_wait
 from almanaq.models.sizes import ask_context
 
@@ -132,7 +131,12 @@ class OpenAIModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
         if "system" in self._refused:
-            prompt = replace(prompt, messages=_merge_system(prompt.messages))
+            # The instructions go to the head of the first message of the user.
+            system = "\n\n".join(m.content for m in prompt.messages if m.role == "system")
+            first, *others = [m for m in prompt.messages if m.role != "system"]
+            if system:
+                first = replace(first, content=f"{system}\n\n{first.content}")
+            prompt = replace(prompt, messages=(first, *others))
         request = self._make_request(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
@@ -284,13 +288,6 @@ def _ask_otherwise(message: str) -> FailedCall:
     return FailedCall(message, usage=Usage(calls=1), at_once=True)
 
 
-def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages with the instructions at the head of the first one of the user."""
-    system = "\n\n".join(message.content for message in messages if message.role == "system")
-    first, *others = [message for message in messages if message.role != "system"]
-    return (replace(first, content=f"{system}\n\n{first.content}"), *others) if system else messages
-
-
 class OpenAIEmbedder:
     """An Embedder behind an OpenAI-compatible server; sends texts in batches and normalizes the vectors.
 
@@ -435,7 +432,13 @@ class OpenAIEmbedder:
             numbered = any(item.get("index") is not None for item in data)
             items = sorted(data, key=lambda item: int(item["index"])) if numbered else data
             with np.errstate(over="ignore"):
-                vectors = np.array([_read_vector(item["embedding"]) for item in items], np.float32)
+                # Some servers write vectors as base64 of 32-bit floats, unasked.
+                written = (item["embedding"] for item in items)
+                read = [
+                    np.frombuffer(base64.b64decode(each, validate=True), "<f4") if isinstance(each, str) else each
+                    for each in written
+                ]
+                vectors = np.array(read, np.float32)
             places = [int(item["index"]) for item in items] if numbered else list(range(len(items)))
         except (ValueError, TypeError, LookupError, AttributeError) as problem:
             raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
@@ -457,16 +460,17 @@ class OpenAIEmbedder:
         record_usage(self.name, usage, virtual=usage.calls, purpose="embed")
 
 
-def _read_vector(written: object) -> object:
-    """Return a vector as numbers; some servers write it as base64 of 32-bit floats, unasked."""
-    return np.frombuffer(base64.b64decode(written, validate=True), "<f4") if isinstance(written, str) else written
-
-
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:
     """Return the server's address and the key to send, from arguments, else from the environment."""
     address = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-    if not _is_address(address):
-        raise address_error(address, OPENAI)
+    try:
+        parts = urlsplit(address)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        shown = redact_address(address)
+        raise ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {OPENAI}")
     if "@" in urlsplit(address).netloc:
         raise ModelError(
             f"the address {redact_address(address)} holds a user or a password: leave them out of OPENAI_BASE_URL, and"
@@ -480,14 +484,6 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str
             "OPENAI_API_KEY contains characters that are invalid in a key: set it again, without line ends or quotes"
         )
     return address, key or "none"
-
-
-def _is_address(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _make_headers(base_url: str, key: str) -> dict[str, str]:

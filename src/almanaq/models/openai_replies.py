@@ -6,7 +6,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
@@ -122,15 +122,12 @@ def read_likelihood(content: Mapping[str, Any]) -> float | None:
 
 
 def _find_possible_verdicts(text: str) -> Sequence[str] | None:
+    # Those compatible with a partial reply; None before its value begins.
     start = _VALUE.search(text)
-    return None if start is None else tuple(_match_prefix(text[start.end() :].lower()))
-
-
-def _match_prefix(text: str) -> Iterator[str]:
-    for verdict in VERDICTS:
-        whole = "null" if verdict == "null" else json.dumps(verdict).lower()
-        if whole.startswith(text) or text.startswith(whole):
-            yield verdict
+    if start is None:
+        return None
+    value, wholes = text[start.end() :].lower(), {"Yes": '"yes"', "No": '"no"', "null": "null"}
+    return [verdict for verdict, whole in wholes.items() if whole.startswith(value) or value.startswith(whole)]
 
 
 _ONE_CALL = Usage(calls=1)
@@ -311,7 +308,7 @@ def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
 def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
     """Return the JSON object of a reply. Raises FailedCall; ModelError where no server ever spoke the protocol."""
     try:
-        content = _load_json(body)
+        content = json.loads(body)  # which detects UTF-16 and UTF-32
     except (ValueError, RecursionError) as problem:
         if not served and not body.lstrip().startswith(b"{"):
             raise _protocol_error(base_url, body) from problem
@@ -325,13 +322,6 @@ def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any
             f"the reply is not a chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
         )
     return content
-
-
-def _load_json(body: bytes) -> Any:
-    try:
-        return json.loads(body.decode())
-    except ValueError:
-        return json.loads(body)  # json detects UTF-16 and UTF-32
 
 
 def _protocol_error(base_url: str, body: bytes) -> ModelError:

@@ -6,9 +6,10 @@ import os
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 _OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -77,6 +78,7 @@ def _create(file: Path) -> None:
 UNUSABLE = (sqlite3.Error, UnicodeError)
 """Errors of a damaged file: SQLite's message may quote bytes that are not text, which Python cannot decode."""
 _BUSY_SECONDS = 30
+_KEYS_PER_STATEMENT = 64
 
 
 def open_sqlite(
@@ -112,6 +114,23 @@ def open_sqlite(
         connection.close()
         raise
     return connection
+
+
+def find_rows(connection: sqlite3.Connection, select: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the keys that a table holds; SQLite caches a statement for each number of keys."""
+    for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+        part = keys[start : start + _KEYS_PER_STATEMENT]
+        yield from connection.execute(f"{select} WHERE key IN ({', '.join('?' * len(part))})", part)
+
+
+def add_column(connection: sqlite3.Connection, table: str, column: str) -> None:
+    """Add a column that older files lack."""
+    if column.partition(" ")[0] not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
+        try:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+        except sqlite3.OperationalError as problem:
+            if "duplicate column" not in str(problem):  # another process was quicker
+                raise
 
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -14,7 +14,7 @@ import asyncio
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -122,13 +122,10 @@ async def _list_models(address: str, key: str, seconds: float) -> tuple[str, ...
     with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
         reply = await server.get("/models")
         if reply.status == 200:
-            return tuple(_keep_printable(item["id"] for item in json.loads(reply.body)["data"]))
+            names = [item["id"] for item in json.loads(reply.body)["data"]]
+            # A server is not trusted: names that are safe to print and to pass back.
+            return tuple(n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME)
     return None
-
-
-def _keep_printable(names: Iterable[object]) -> list[str]:
-    """Keep the names that are safe to print and to pass back, as a server is not trusted."""
-    return [n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME]
 
 
 PROVIDERS = ("openai", "azure", *DEFAULT_PORTS)
@@ -149,7 +146,16 @@ def find_endpoint(provider: str, base_url: str | None = None, api_key: str | Non
     if provider == "openai":
         return Endpoint(base_url, api_key)
     if provider == "azure":
-        return Endpoint(base_url or _azure_address(), api_key or _azure_key())
+        endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
+        address = base_url or (endpoint and f"{endpoint.removesuffix('/openai/v1')}/openai/v1")
+        key = api_key or os.environ.get("AZURE_OPENAI_API_KEY", "")
+        if not address:
+            raise ModelError(
+                "azure: needs the resource's address: set AZURE_OPENAI_ENDPOINT, as https://NAME.openai.azure.com"
+            )
+        if not key:
+            raise ModelError("azure: needs the resource's key: set AZURE_OPENAI_API_KEY")
+        return Endpoint(address, key)
     # A model on a small machine may take minutes for a long document.
     return Endpoint(base_url or find_address(provider), api_key or NO_KEY, _LOCAL_TIMEOUT)
 
@@ -166,22 +172,6 @@ def call_timeout(usual: float) -> float:
     if not 0 < seconds < math.inf:
         raise ModelError(f"ALMANAQ_TIMEOUT: {value!r} is not a number of seconds above 0: set it to one such as 300")
     return seconds
-
-
-def _azure_address() -> str:
-    endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
-    if not endpoint:
-        raise ModelError(
-            "azure: needs the resource's address: set AZURE_OPENAI_ENDPOINT, as https://NAME.openai.azure.com"
-        )
-    return endpoint if endpoint.endswith("/openai/v1") else f"{endpoint}/openai/v1"
-
-
-def _azure_key() -> str:
-    key = os.environ.get("AZURE_OPENAI_API_KEY", "")
-    if not key:
-        raise ModelError("azure: needs the resource's key: set AZURE_OPENAI_API_KEY")
-    return key
 
 
 AUTO = "auto"

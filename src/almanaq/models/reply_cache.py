@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from almanaq.errors import SourceError
-from almanaq.models.private_files import UNUSABLE, is_process_alive, open_sqlite, process_mark
+from almanaq.models.private_files import UNUSABLE, add_column, find_rows, is_process_alive, open_sqlite, process_mark
 
 VERSION = 1
 LEASE_SECONDS = 300.0
@@ -39,8 +39,6 @@ WHERE owner = excluded.owner OR NOT until BETWEEN ? AND excluded.until OR
   (host = excluded.host AND NOT is_alive(pid, mark))
 """
 """Takes a lease where nobody has it, or who has it has ended; one that ends later than possible is of another clock."""
-_KEYS_PER_STATEMENT = 64
-"""Keys in one statement: SQLite caches a prepared statement for each number of keys."""
 _log = logging.getLogger("almanaq")
 
 
@@ -76,22 +74,15 @@ class ReplyCache:
 
     def _find_all(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
         found = {key: self._unwritten[key] for key in keys if key in self._unwritten} if self._unwritten else {}
-        for part in _chunks(keys):
-            try:
-                rows = connection.execute(
-                    f"SELECT key, text, sum FROM reply WHERE key IN ({_placeholders(part)})", part
-                )
+        try:
+            for key, text, sum_ in find_rows(connection, "SELECT key, text, sum FROM reply", keys):
                 # Replies of earlier versions have no checksum.
-                found |= {
-                    key: text
-                    for key, text, sum_ in rows
-                    if isinstance(text, str) and (sum_ is None or sum_ == _checksum(key, text)) and key not in found
-                }
-            except sqlite3.OperationalError:
-                # Locked or unreadable for the moment: treated as a cache miss.
-                continue
-            except UNUSABLE as problem:
-                raise _unusable_error(self.file, problem) from problem
+                if isinstance(text, str) and (sum_ is None or sum_ == _checksum(key, text)):
+                    found.setdefault(key, text)
+        except sqlite3.OperationalError:
+            pass  # locked or unreadable for the moment: a cache miss
+        except UNUSABLE as problem:
+            raise _unusable_error(self.file, problem) from problem
         return found
 
     def look(self, keys: Sequence[bytes]) -> list[str | bool]:
@@ -136,8 +127,7 @@ class ReplyCache:
                 connection.executemany(
                     "INSERT OR REPLACE INTO reply (key, text, model, made, sum) VALUES (?, ?, ?, ?, ?)", rows
                 )
-                for part in _chunks([key for key, _ in replies]):
-                    connection.execute(f"DELETE FROM lease WHERE key IN ({_placeholders(part)})", part)
+                connection.executemany("DELETE FROM lease WHERE key = ?", [(key,) for key, _ in replies])
         except UNUSABLE as problem:
             if len(replies) > 1:  # perhaps only one of them is at fault
                 for reply in replies:
@@ -224,21 +214,8 @@ class ReplyCache:
 
 
 def _add_columns(connection: sqlite3.Connection) -> None:
-    for table, column in (("reply", "sum BLOB"), ("lease", "mark TEXT NOT NULL DEFAULT ''")):
-        if column.partition(" ")[0] not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
-            try:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
-            except sqlite3.OperationalError as problem:
-                if "duplicate column" not in str(problem):  # another process was quicker
-                    raise
-
-
-def _chunks(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
-    return [keys[start : start + _KEYS_PER_STATEMENT] for start in range(0, len(keys), _KEYS_PER_STATEMENT)]
-
-
-def _placeholders(keys: Sequence[bytes]) -> str:
-    return ", ".join("?" * len(keys))
+    add_column(connection, "reply", "sum BLOB")  # empty for old rows
+    add_column(connection, "lease", "mark TEXT NOT NULL DEFAULT ''")
 
 
 def _checksum(key: bytes, text: str) -> bytes:

@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from almanaq.models.budget import estimate_tokens, record_count
-from almanaq.models.prompts.schemas import QUOTES, one_of
-from almanaq.models.prompts.schemas import strict_object as _object
+from almanaq.models.prompts import QUOTES, one_of
+from almanaq.models.prompts import strict_object as _object
 from almanaq.models.protocols import Quote, TextCall
 from almanaq.values import canonical, only_options, option_of, parse_list, write_list
 
