@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,12 @@ class HubEmbedder:
             return np.zeros((0, 0), np.float32)
         with self._lock:
             if self._model is None:
-                options = {"dtype": "bfloat16"} if _computes_bf16() else {}
+                flags = ""
+                with suppress(OSError):
+                    flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+                # On other processors bfloat16 is slower than float32.
+                fast = "amx_bf16" in flags or "avx512_bf16" in flags
+                options = {"dtype": "bfloat16"} if fast else {}
                 self._model = _load("SentenceTransformer", self.name, "--embedder", model_kwargs=options)
             own = getattr(self._model, "prompts", None) or {}
             # A model with a prompt for one kind wants none for the other, unless it says so.
@@ -74,14 +79,6 @@ def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
             return getattr(sentence_transformers, kind)(path, device="cpu", **options)
         except (OSError, ValueError) as problem:
             raise ModelError(f"the model {path!r} cannot be loaded ({problem}): change {setting}") from problem
-
-
-def _computes_bf16() -> bool:
-    try:
-        flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-    except OSError:
-        return False
-    return "amx_bf16" in flags or "avx512_bf16" in flags
 
 
 @contextmanager

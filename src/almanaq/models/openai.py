@@ -331,18 +331,14 @@ class OpenAIEmbedder:
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of questions, shape (len(texts), dimensions)."""
-        return self._embed_texts([self._prefixes.question + text for text in texts], 0)
+        return run_sync(self._embed_batches([self._prefixes.question + text for text in texts], 0))
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of documents, shape (len(texts), dimensions)."""
-        return self._embed_texts([self._prefixes.document + text for text in texts], 1)
-
-    def _embed_texts(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, 0), np.float32)
-        return run_sync(self._embed_batches(texts, kind))
+        return run_sync(self._embed_batches([self._prefixes.document + text for text in texts], 1))
 
     async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
+        # A refused batch is halved, and a text that is too long is cut.
         vectors, start = [], 0
         while start < len(texts):
             batch = texts[start : start + self._batch]
@@ -360,7 +356,7 @@ class OpenAIEmbedder:
                         self._most = self._batch  # it takes no more texts at once
                     continue
             start += len(batch)
-        return np.concatenate(vectors)
+        return np.concatenate(vectors) if vectors else np.zeros((0, 0), np.float32)
 
     async def _embed_cut(self, text: str, kind: int) -> NDArray[np.float32]:
         length = len(text) // 2

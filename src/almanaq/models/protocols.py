@@ -21,11 +21,6 @@ class Usage:
     """What calls cost. `money` is in US dollars, None when a price is unknown.
 
     `cached_input_tokens` is the share of `input_tokens` that the server served from its prefix cache.
-
-    >>> (Usage(calls=1, money=0.25) + Usage(calls=2, money=0.5)).money
-    0.75
-    >>> (Usage(money=0.25) + Usage(money=None)).money is None
-    True
     """
 
     calls: int = 0

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TypeVar
 
 from almanaq.errors import ModelCallError, ModelError
@@ -23,8 +23,10 @@ _TOO_MANY_FACTOR = 8
 
 
 E = TypeVar("E", bound=Exception)
+_NOTHING = Usage()
 
 
+@dataclass(eq=False, repr=False)
 class FailedCall(ModelCallError):
     """One call to a model failed.
 
@@ -42,25 +44,19 @@ class FailedCall(ModelCallError):
         setup: the error that this is unless another text is answered: the key, the address or the model is wrong.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: float | None = None,
-        retryable: bool = True,
-        usage: Usage | None = None,
-        sure: bool = True,
-        cause: str = "the call failed",
-        at_once: bool = False,
-        too_long: bool = False,
-        too_many: bool = False,
-        cut: bool = False,
-        setup: ModelError | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.retry_after, self.retryable, self.usage, self.sure = retry_after, retryable, usage or Usage(), sure
-        self.at_once, self.too_long, self.too_many, self.cut = at_once, too_long, too_many, cut
-        self.cause, self.setup, self.tries = cause, setup, 1
+    message: str
+    _: KW_ONLY
+    retry_after: float | None = None
+    retryable: bool = True
+    usage: Usage = _NOTHING
+    sure: bool = True
+    cause: str = "the call failed"
+    at_once: bool = False
+    too_long: bool = False
+    too_many: bool = False
+    cut: bool = False
+    setup: ModelError | None = None
+    tries: int = 1
 
 
 class UnusableReply(FailedCall):
