@@ -19,11 +19,10 @@ from benchmarks.faults import answers
 from benchmarks.faults.cache import fill, flips, prompt_of, right
 
 from almanaq.engines.files import table_cache
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import LEASE_SECONDS, CachedModel, ReplyCache
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import make_private, private_temporary_folder, process_mark
-from almanaq.models.reply_cache import LEASE_SECONDS, ReplyCache
 from almanaq.testing import ScriptedModel
 
 

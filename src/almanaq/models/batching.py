@@ -13,11 +13,10 @@ from dataclasses import astuple, dataclass, field, replace
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.event_loops import PerLoop
 from almanaq.models.budget import estimate_tokens
-from almanaq.models.cached import CacheQueue
+from almanaq.models.cached import CacheQueue, ReplyCache
 from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage, forget_reply
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.models.text_calls import (
     MalformedReply,
@@ -90,12 +89,7 @@ class BatchingReader:
     """A Reader that merges calls made within a short window into one request; each still gets its own reply.
 
     A batch whose reply is malformed or declined, or whose request is refused or too long, is halved, down to single
-    calls made by the plain reader: one bad text must not cost the others their answers. The usage of a shared request
-    is reported on its first item.
-
-    Args:
-        reader: makes single calls.
-        cache: stores the reply to each item, because the same batch seldom forms twice.
+    calls by the plain reader: one bad text must not cost the others their answers. The first item carries the usage.
     """
 
     remote = True

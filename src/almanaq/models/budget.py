@@ -38,13 +38,7 @@ def max_tokens(texts: Iterable[str]) -> int:
 
 
 def read_price(model: str, file: Path | None = None) -> Price | None:
-    """Return the price that the user's file states for a model; None, never a guess, where it states none.
-
-    Args:
-        model: the name that the server knows the model by.
-        file: TOML with one table for each model: `["gpt-x"]`, `input = 0.15`, `output = 0.60` (dollars for a million
-            tokens); by default the file that the environment's ALMANAQ_PRICES names.
-    """
+    """Return the price that the user's file (ALMANAQ_PRICES) states for a model; None, never a guess, without one."""
     path = file or (Path(os.environ["ALMANAQ_PRICES"]) if os.environ.get("ALMANAQ_PRICES") else None)
     if path is None:
         return None
@@ -249,9 +243,7 @@ def open_budgets() -> tuple[Budget, ...]:
 class MeteredModel:
     """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
 
-    Args:
-        price: what tokens cost, to reserve money; None where unknown.
-        most_output: gives the maximum tokens of a reply, where these exceed the prompt's limit.
+    `most_output` gives the maximum tokens of a reply, where these exceed the prompt's limit.
     """
 
     def __init__(

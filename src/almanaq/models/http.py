@@ -123,9 +123,7 @@ class JsonServer:
     """A server that speaks JSON.
 
     Args:
-        base_url: its address; a query in it (`?api-version=…`) is sent with every request.
-        headers: sent with every request.
-        timeout: seconds until a request is given up.
+        base_url: a query in it (`?api-version=…`) is sent with every request.
         secrets: what no message may hold, even where a server repeats it.
         most_bytes: the longest reply that is read, unpacked.
     """
@@ -150,10 +148,7 @@ class JsonServer:
         self._sessions = PerLoop(self._open_session)
 
     async def post(
-        self,
-        path: str,
-        content: Mapping[str, Any] | bytes | FormData,
-        read: Callable[[bytes], None] | None = None,
+        self, path: str, content: Mapping[str, Any] | bytes | FormData, read: Callable[[bytes], None] | None = None
     ) -> Reply:
         """POST JSON or a form to a path below the base address; raises NoReply where no reply came.
 
@@ -236,8 +231,5 @@ class JsonServer:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         headers = {"accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
-            connector=connector,
-            timeout=limits,
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
+            connector=connector, timeout=limits, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         )

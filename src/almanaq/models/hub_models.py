@@ -24,13 +24,9 @@ _DOCUMENTS = ("document", "passage", "corpus", "search_document")
 
 
 class HubEmbedder:
-    """An Embedder of sentence-transformers, loaded at the first use.
+    """An Embedder of sentence-transformers, a folder or a hub name, loaded at the first use.
 
-    Questions and documents get the prompts in the model's own settings; where it has none, the prefixes known for its
-    name (`embedders.base.find_prefixes`).
-
-    Args:
-        path: a model's folder, or its name on the Hugging Face hub.
+    Texts get the prompts in the model's own settings; where it has none, the prefixes known for its name.
     """
 
     def __init__(self, path: str) -> None:
@@ -107,12 +103,7 @@ _SCORE_BATCH = 16
 
 
 class CrossEncoder:
-    """Scores pairs of texts; the model is loaded at the first use.
-
-    Args:
-        path: a cross-encoder's folder, or its name on the Hugging Face hub. Of a model with
-            several labels, the last one's score is used: by custom "entailment" or "relevant" comes last.
-    """
+    """Scores pairs of texts; of several labels the last one's: by custom "entailment" or "relevant" comes last."""
 
     def __init__(self, path: str) -> None:
         self.name = path

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from almanaq.benchmark import import_bench
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget, MeteredModel, read_price
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.embedders.base import as_embedder
 from almanaq.models.private_files import default_cache_file, default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
-from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint
-from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint, reads_texts
 from almanaq.models.retrying import ConcurrentModel, RetryingModel
-from almanaq.models.sizes import reads_texts
 from almanaq.models.weights import GGUF, find_weights
 from almanaq.plugins import call_plugin, plugin_names
 
@@ -247,10 +245,7 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
 
 
 def default_batching(model: str) -> Batching | None:
-    """Return the batching of a model where the user sets none; None: each call is made alone.
-
-    Batches were measured with hosted models only, so the small models of local servers read each text alone.
-    """
+    """Return the batching where the user sets none: of hosted models alone, as only with those it was measured."""
     if model.partition(":")[0] not in ("openai", "azure"):
         return None
     from almanaq.models.batching import AGREED

@@ -48,8 +48,8 @@ from almanaq.models.openai_replies import (
     read_verdict_probabilities,
 )
 from almanaq.models.protocols import Completion, Price, Prompt, Usage
+from almanaq.models.providers import ask_context
 from almanaq.models.retrying import FailedCall, seconds_to_wait
-from almanaq.models.sizes import ask_context
 
 _log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
@@ -75,14 +75,10 @@ class OpenAIModel:
     the call that was refused fails, and RetryingModel repeats it at once.
 
     Args:
-        model: the server's name for the model.
-        base_url: the server's address, by default OPENAI_BASE_URL, else OpenAI's.
-        api_key: by default OPENAI_API_KEY; a server at another address than OpenAI's may need none.
-        timeout: seconds until a call is abandoned.
+        base_url, api_key: by default OPENAI_BASE_URL, else OpenAI's, and OPENAI_API_KEY; other servers may need none.
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
         provider: the part of the model's name before the colon.
-        most_bytes: the longest reply that is read.
     """
 
     def __init__(
@@ -291,14 +287,7 @@ def _ask_otherwise(message: str) -> FailedCall:
 class OpenAIEmbedder:
     """An Embedder behind an OpenAI-compatible server; sends texts in batches and normalizes the vectors.
 
-    Questions and documents are distinguished in the way known for the model's name: by `input_type`, dropped once a
-    server refuses it, or by a prefix.
-
-    Args:
-        batch: texts in a request; `attempts`: maximum attempts for a request.
-
-    Attributes:
-        usage: the cost so far.
+    Questions and documents are distinguished by `input_type`, dropped once a server refuses it, or by a prefix.
     """
 
     remote = True

@@ -23,13 +23,8 @@ _warned = set[str]()
 def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], server: str) -> int | None:
     """Return a token count that a reply reports, None where it reports none.
 
-    An impossible number counts as the maximum that the call can have cost, with a warning: a false report must not
-    stretch a budget.
-
-    Args:
-        name: the key of the count in the reply.
-        most: returns the maximum tokens that the call can have cost.
-        server: the server's address, for the warning.
+    An impossible number counts as the `most` that the call can have cost, with a warning about the server: a false
+    report must not stretch a budget.
     """
     usage = content.get("usage")
     stated = usage.get(name) if isinstance(usage, dict) else None
@@ -265,8 +260,7 @@ def _shorten(found: object) -> str:
 
 
 _WAIT = re.compile(
-    r"(?:retry|try again|retrydelay)\W{1,6}(?:(?:in|after)\W{1,3})?((?:[\d.]+\s?(?:ms|s|m|h)\w*\s?)+)",
-    re.IGNORECASE,
+    r"(?:retry|try again|retrydelay)\W{1,6}(?:(?:in|after)\W{1,3})?((?:[\d.]+\s?(?:ms|s|m|h)\w*\s?)+)", re.IGNORECASE
 )
 _DURATION = re.compile(r"([\d.]+)\s?(ms|s|m|h)")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -84,16 +84,10 @@ _KEYS_PER_STATEMENT = 64
 def open_sqlite(
     file: Path | None, schema: str, version: int, upgrade: Callable[[sqlite3.Connection], None] | None = None
 ) -> sqlite3.Connection:
-    """Open a private SQLite file, created if missing; any thread may use the connection.
+    """Open a private SQLite file, or a database in memory; any thread may use the connection.
 
-    Args:
-        file: None opens a database in memory.
-        schema: statements that create missing tables.
-        version: of the schema; a file of another version is refused.
-        upgrade: adds what older files of this version lack.
-
-    Raises:
-        OSError, sqlite3.Error, UnicodeError: the file cannot be used.
+    A file of another version of the schema is refused; `upgrade` adds what older files of this version lack. Raises
+    OSError, sqlite3.Error or UnicodeError.
     """
     if file is not None:
         make_private(file)
@@ -141,13 +135,8 @@ _START_FIELD = 19
 def process_mark(pid: int | None = None) -> str:
     """Return the boot and start time of a process: a later process with the same number has another mark.
 
-    A number alone does not identify a process: in a container that was killed and restarted, the new process often
-    has the number of the old one.
-
-    Args:
-        pid: None is this process, which the system may list under another number.
-
-    Returns "" where there is no such process, or the system does not tell.
+    In a container that was killed and restarted, the new process often has the number of the old one. "" where there
+    is no such process, or the system does not tell; None is this process, which the system may list otherwise.
     """
     with suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{'self' if pid in (None, os.getpid()) else pid}/stat").read_text("utf-8", "replace")

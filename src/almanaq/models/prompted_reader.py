@@ -27,8 +27,8 @@ from almanaq.models.protocols import (
     Usage,
     forget_reply,
 )
+from almanaq.models.providers import USUAL_CONTEXT
 from almanaq.models.retrying import FailedCall, UnusableReply
-from almanaq.models.sizes import USUAL_CONTEXT
 from almanaq.models.text_calls import (
     MalformedReply,
     OutsideOptions,

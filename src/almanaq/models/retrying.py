@@ -91,11 +91,7 @@ def describe_failure(failure: ModelCallError) -> tuple[str, int]:
 def seconds_to_wait(
     attempt: int, failure: FailedCall, *, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
 ) -> float:
-    """Return the seconds to wait before a retry: those the server asked for, else a random, doubling backoff.
-
-    Args:
-        attempt: how many attempts failed before this one.
-    """
+    """Return the seconds to wait after `attempt` earlier failures: as the server asked, else a doubling backoff."""
     most, asked = min(longest, base * 2**attempt), failure.retry_after
     jitter = random.uniform(0, most)
     # NaN, which a third-party model may pass on, counts as no request to wait.
@@ -112,11 +108,7 @@ _MAX_FORMS = 6
 class RetryingModel:
     """Retries a failed call after a random, doubling backoff, or the wait that the server asked for.
 
-    The reply's usage includes the cost of failed attempts.
-
-    Args:
-        attempts: maximum attempts; a repetition in another form does not count.
-        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; longer after too many requests (429).
+    The usage includes the failed attempts; a repetition in another form is none.
     """
 
     def __init__(

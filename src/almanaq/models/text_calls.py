@@ -168,10 +168,7 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
 
 
 def _parse_yes_or_no(value: str | None, verdicts: object, quotes: tuple[str, ...], call: TextCall) -> ParsedReply:
-    """Return the reply to a yes-or-no question, whose value is the verdict.
-
-    Unrequested verdicts beside it must agree with it: a contradiction would leave the meaning open.
-    """
+    # Verdicts that were not asked for must agree: a contradiction would leave the meaning open.
     value = value and value.strip().rstrip(_ENDS)
     if canonical(value or "no") not in ("yes", "no"):
         raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')

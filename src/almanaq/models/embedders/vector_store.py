@@ -34,17 +34,14 @@ _BUSY_SECONDS = 60.0  # a writer holds the lock for milliseconds
 
 
 class VectorStore:
-    """Embeds texts and remembers the vectors, on disk or in memory.
+    """Embeds texts and remembers the vectors: one SQLite file per embedder, or memory.
 
-    There is one SQLite file per embedder: rows are only added, processes may share it, and a crash loses no written
-    vector.
+    Rows are only added, processes may share the file, and a crash loses no written vector.
 
     Args:
-        folder: the file's folder, created on first use; None keeps the vectors in memory.
-        embedder: computes missing vectors; its name is the store's key, so it must identify the weights. An embedder
-            that distinguishes questions from documents has vectors of both.
+        embedder: its name is the store's key, so it must identify the weights.
         part: the kind of texts, where they have a file of their own.
-        most: the maximum number of vectors; the oldest are dropped. None: no limit.
+        most: the maximum number of vectors; the oldest are dropped.
     """
 
     def __init__(self, folder: Path | None, embedder: Embedder, *, part: str = "", most: int | None = None) -> None:
@@ -62,11 +59,7 @@ class VectorStore:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return the unit vectors of documents, shape (len(texts), dimensions); equal texts are embedded once.
 
-        Vectors of an embedder that declares itself `cheap` are recomputed each time instead of stored.
-
-        Raises:
-            SourceError: the store's file cannot be read or written.
-            ModelError: the embedder gives another number of vectors, another width, or a value that is not finite.
+        Those of a `cheap` embedder are not stored. Raises SourceError for the file, ModelError for the embedder.
         """
         return self._vectors(texts, "document")
 

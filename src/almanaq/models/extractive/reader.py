@@ -31,13 +31,8 @@ _NO = frozenset({"no", "false"})
 class LocalReader:
     """A Reader that finds evidence by words: fit for yes-or-no questions about common matters, and for spans.
 
-    Yes and no are decided by what most passages that speak of the matter say. An open question is answered by words
-    of the document. Where nothing speaks of the matter the reply is "no information". Every reply quotes its evidence.
-
-    Args:
-        embedder: MiniLM, by which clauses without known words are read; None takes the one of the extra `local`, and
-            where that is not installed words alone decide.
-        folder: where clauses' vectors are kept; None keeps them in memory.
+    Yes and no are what most passages that speak of the matter say; every reply quotes its evidence. MiniLM reads
+    clauses without known words where `embedder` is that, or None and the extra `local` is installed.
     """
 
     name = "local"

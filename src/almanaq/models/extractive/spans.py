@@ -10,9 +10,8 @@ from functools import cache
 from math import exp, log
 from pathlib import Path
 
-from almanaq.models.extractive.candidates import Asked, Scene, read_question
+from almanaq.models.extractive.candidates import Asked, Scene, read_question, read_tokens, shape
 from almanaq.models.extractive.clauses import clauses
-from almanaq.models.extractive.tokens import read_tokens, shape
 from almanaq.models.protocols import Quote
 from almanaq.values import canonical
 

@@ -38,9 +38,7 @@ def draw_fence() -> str:
 def one_fence(conversation: str = "") -> Iterator[None]:
     """Let all requests share a fence, so that what precedes new rows is one prefix, which servers keep.
 
-    Args:
-        conversation: what names it, such as its first question: later turns then have the same fence. Without it, an
-            outer `one_fence` goes on.
+    Turns of one `conversation` have the same fence; without it, an outer `one_fence` goes on.
     """
     named = hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
     token = _shared.set(named if conversation else draw_fence())
