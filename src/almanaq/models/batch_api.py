@@ -198,8 +198,9 @@ class _BatchQueue:
             _settle([part[key]], outcome)
         self._forget(failed)
         # The results stay until the server drops them: a process that ends before its cache has them reads them again.
-        with suppress(NoReply):
-            await self._server.delete(f"/files/{ended.get('input_file_id')}")
+        if texts := ended.get("input_file_id"):
+            with suppress(NoReply):
+                await self._server.delete(f"/files/{texts}")
 
     async def _poll(self, batch: str) -> Mapping[str, Any]:
         """Return a batch once it has ended, however often the server is out of reach for a moment."""
