@@ -64,7 +64,7 @@ class Meaning:
         return with_constant(self._vectors(texts))
 
 
-def held(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
+def look_up(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
     """Return what looks vectors up, and raises MissingVectors for texts that are not there."""
 
     def vectors(texts: Sequence[str]) -> Vectors:

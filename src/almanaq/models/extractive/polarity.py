@@ -71,7 +71,7 @@ class Statement:
 
 
 @lru_cache(maxsize=1_000)
-def statement(question: str) -> Statement | None:
+def read_statement(question: str) -> Statement | None:
     """Return what a yes-or-no question asks a text for, None where nothing can be looked for."""
     subject = _OPENING.match(question)
     row = stem(subject[1].lower()) if subject else ""
@@ -91,7 +91,7 @@ def statement(question: str) -> Statement | None:
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 
 
-def stated(passages: Sequence[str], asked: Statement) -> Iterator[tuple[int, Clause, float]]:
+def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[tuple[int, Clause, float]]:
     """Yield the clauses that say what is asked for, with their passage: 1 for yes, -1 for no."""
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -205,8 +205,10 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
     of_places = _speaks_of_places(passages, question)
     asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
     if not of_places and not (asked and (not rest or _OF_WHAT_IS_SHOWN.match(question))):
-        looked_for = statement(question)
-        return _decide([] if looked_for is None else [Evidence(*each) for each in stated(passages, looked_for)])
+        looked_for = read_statement(question)
+        return _decide(
+            [] if looked_for is None else [Evidence(*each) for each in find_statements(passages, looked_for)]
+        )
     if not asked:
         evidence = _overlap_evidence(passages, rest)
         if meaning is not None and not evidence:

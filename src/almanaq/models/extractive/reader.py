@@ -10,7 +10,7 @@ from pathlib import Path
 from almanaq.models.embedders.minilm import LocalEmbedder, local_is_installed
 from almanaq.models.embedders.vector_store import VectorBatcher, Vectors, VectorStore
 from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
-from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
+from almanaq.models.extractive.meaning import Meaning, MissingVectors, look_up
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.protocols import Embedder, LinkRequest, Quote, TextCall, TextReply
@@ -54,7 +54,7 @@ class LocalReader:
         known: dict[str, Vectors] = {}
         while True:
             try:
-                return _reply(call, Meaning(held(known)))
+                return _reply(call, Meaning(look_up(known)))
             except MissingVectors as missing:
                 known |= await self._gathered.get_vectors(missing.texts)
 
