@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import almanaq
 from almanaq import Accuracy
-from almanaq.models.embedders.local import LocalEmbedder
+from almanaq.models.embedders.minilm import LocalEmbedder
 from almanaq.suql.accuracy.thresholds import fitted, margins
 from almanaq.testing import FunctionModel
 

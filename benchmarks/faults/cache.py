@@ -18,9 +18,8 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import SourceError
-from almanaq.models.cached import CachedModel, request_key
+from almanaq.models.cached import CachedModel, ReplyCache, request_key
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.testing import ScriptedModel
 
 REPLIES, PAGE = 60, 4096

@@ -22,13 +22,12 @@ from server import serving
 
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.models.budget import Budget
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Price, Prompt, TextCall, TextReply
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.text_calls import reply_schema
 
 FOLDER = Path(__file__).parent

@@ -22,10 +22,9 @@ from tools.sample.grammar import read_toml
 from yes_no import QUESTIONS
 
 import almanaq.sample
-from almanaq.models.embedders.local import LocalEmbedder
+from almanaq.models.embedders.minilm import LocalEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.models.extractive import lexicon
-from almanaq.models.extractive.clauses import Clause, clauses
+from almanaq.models.extractive.clauses import Clause, clauses, entries
 from almanaq.models.extractive.meaning import LEAST_RELEVANCE, PROBES_FILE, Meaning, signs
 from almanaq.models.extractive.polarity import matters
 from almanaq.sample import load
@@ -160,7 +159,7 @@ def _cues() -> list[Said]:
     """Return the cues of the concepts that have some for either side."""
     return [
         Said(name, kind == "yes", cue.replace("* ", ""))
-        for name, entry in lexicon.entries().items()
+        for name, entry in entries().items()
         if name != "denial" and entry.get("yes") and entry.get("no")
         for kind in ("yes", "no")
         for cue in entry[kind]

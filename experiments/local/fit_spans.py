@@ -24,8 +24,7 @@ from hybridqa import Example, exact, f1, hybridqa_examples, ottqa_examples
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix, vstack
 
-from almanaq.models.extractive.asked import asked
-from almanaq.models.extractive.candidates import Scene
+from almanaq.models.extractive.candidates import Scene, read_question
 from almanaq.models.extractive.spans import WEIGHTS_FILE
 
 PENALTY = 1e-3
@@ -37,7 +36,7 @@ class Data:
     """The candidates of many questions as one sparse matrix, a row for each."""
 
     def __init__(self, examples: list[Example], names: dict[str, int] | None = None) -> None:
-        scenes = [Scene(asked(e.question), e.document) for e in examples]
+        scenes = [Scene(read_question(e.question), e.document) for e in examples]
         found = [list(scene.candidates()) for scene in scenes]
         if names is None:
             spread = Counter(name for each in found for name in {n for c in each for n in c.features})

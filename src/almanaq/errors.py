@@ -372,7 +372,7 @@ def _offer_names(name: str) -> str:
 def nearest(name: str, known: Sequence[str], *, most: int = 3, alike: float = 0.6) -> list[str]:
     """Return the known names that are spelled most like a name, the nearest first; case does not count.
 
-    Where none is, those that hold it as a word. The standard library's measure, not `almanaq.text.spelling`: what
+    Where none is, those that hold it as a word. The standard library's measure, not `almanaq.text.words`: what
     errors need is imported at every start.
 
     >>> nearest("selec", ["SELECT", "VALUES"], most=1)

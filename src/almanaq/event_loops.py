@@ -221,15 +221,15 @@ C = TypeVar("C")
 class PerLoop(Generic[C]):
     """Gives each event loop its own client, made by `make` at the loop's first use, and closed where it has `close`.
 
-    A client's sockets belong to the loop they were opened on, and every query runs in a loop of its own. The client
-    lives in an asynchronous generator, because a loop that ends (`asyncio.run`) closes its generators: so the client
-    is closed on its own loop, in time, and nobody has to call anything.
+    A client's sockets belong to the loop they were opened on, and every query runs in a loop of its own. A client that
+    has `close` lives in an asynchronous generator, because a loop that ends (`asyncio.run`) closes its generators: so
+    the client is closed on its own loop, in time, and nobody has to call anything.
     """
 
     def __init__(self, make: Callable[[], C]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[C, None], C]] = (
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncGenerator[C, None] | None, C]] = (
             WeakKeyDictionary()
         )
 
@@ -239,10 +239,15 @@ class PerLoop(Generic[C]):
         with self._lock:
             held = self._held.get(loop)
         if held is None:
-            # No other task of this loop can come between: the generator reaches its yield without waiting.
-            generator = self._holding()
-            held = generator, await anext(generator)
+            client = self._make()
+            generator = self._hold(client) if hasattr(client, "close") else None
+            if generator is not None:
+                # No other task of this loop can come between: the generator reaches its yield without waiting.
+                await anext(generator)
+            held = generator, client
             with self._lock:
+                for ended in [other for other in self._held if other.is_closed()]:
+                    del self._held[ended]  # a client may hold its loop
                 self._held[loop] = held
         return held[1]
 
@@ -250,16 +255,14 @@ class PerLoop(Generic[C]):
         """Close the client of the running loop before the loop ends; the next use makes another."""
         with self._lock:
             held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is not None:
+        if held is not None and held[0] is not None:
             await held[0].aclose()
 
-    async def _holding(self) -> AsyncGenerator[C, None]:
-        client = self._make()
+    async def _hold(self, client: Any) -> AsyncGenerator[C, None]:
         try:
             yield client
         finally:
             # A generator knows the loop that ends it: held here, it would hold the loop for good.
             with self._lock:
                 self._held.pop(asyncio.get_running_loop(), None)
-            if (close := getattr(client, "close", None)) is not None:
-                await close()
+            await client.close()

@@ -27,8 +27,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
-from almanaq.models.http import HIDDEN, redact_address
-from almanaq.models.logged import redact_keys
+from almanaq.models.http import HIDDEN, redact_address, redact_keys
 from almanaq.options import OPTIONS, Option
 
 FILE = Path("almanaq.toml")

@@ -18,9 +18,8 @@ from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import schema_text
 from almanaq.agent.why import say_why, why_query
 from almanaq.errors import BudgetExceeded, DatabaseError, ModelCallError, ModelError
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.protocols import Prompt
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import DeadlineModel
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, Relation

@@ -19,8 +19,8 @@ from almanaq.agent.small.parser import SmallModelParser
 from almanaq.errors import ModelCallError, UsageError
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, Message, Prompt, Usage
+from almanaq.models.providers import is_small
 from almanaq.models.retrying import FailedCall, RetryingModel
-from almanaq.models.sizes import is_small
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "prompts" / "agent"
 FLIGHTS = [

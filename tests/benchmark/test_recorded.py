@@ -18,10 +18,10 @@ import almanaq
 from almanaq.errors import ModelCallError, ModelError, SourceError
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Completion, LanguageModel, Message, Prompt, Usage
-from almanaq.models.replay import RecordingModel, ReplayingModel
 from almanaq.testing import ScriptedModel
 from almanaq_bench.config import RunRequest
 from almanaq_bench.generation.replies import read_replies
+from almanaq_bench.replay import RecordingModel, ReplayingModel
 from almanaq_bench.runner import run
 from almanaq_bench.testing import replies_from
 

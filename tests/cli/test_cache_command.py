@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
-from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.cached import ReplyCache
 
 
 @pytest.fixture

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.models.embedders.minilm import Array, EncoderShape
+from almanaq.models.embedders.minilm import Array
 
 
 class NumpyForward:
     """Runs batches through the layers with numpy, in float32."""
 
-    def __init__(self, weights: Mapping[str, Array], shape: EncoderShape, *, precise: bool = True) -> None:
+    def __init__(self, weights: Mapping[str, Array], config: Mapping[str, Any], *, precise: bool = True) -> None:
         assert precise
-        self._weights, self._shape = weights, shape
+        self._weights, self._config = weights, config
 
-    def __call__(self, ids: NDArray[np.int32], held: Array) -> Array:
+    def __call__(self, given: tuple[NDArray[np.int32], Array]) -> list[Array]:
         """Return the mean of the last layer over the tokens of each text."""
-        weights = self._weights
+        (ids, held), weights = given, self._weights
         states = weights["embeddings.word_embeddings.weight"][ids]
         states = states + weights["embeddings.position_embeddings.weight"][: ids.shape[1]]
         states = self._norm(states + weights["embeddings.token_type_embeddings.weight"][0], "embeddings")
         away = (held[:, None, None, :] - 1) * np.float32(1e9)
-        for layer in range(self._shape.layers):
+        for layer in range(self._config["num_hidden_layers"]):
             states = self._layer(states, away, f"encoder.layer.{layer}")
         pool_tokens: Array = (states * held[:, :, None]).sum(1) / held.sum(1, keepdims=True)
-        return pool_tokens
+        return [pool_tokens]
 
     def _layer(self, states: Array, away: Array, name: str) -> Array:
         attended = self._linear(self._attention(states, away, name), f"{name}.attention.output.dense")
@@ -39,12 +40,14 @@ class NumpyForward:
         rows, width, size = states.shape
         parts = [
             self._linear(states, f"{name}.attention.self.{part}")
-            .reshape(rows, width, self._shape.heads, size // self._shape.heads)
+            .reshape(rows, width, self._config["num_attention_heads"], size // self._config["num_attention_heads"])
             .transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         ]
         query, key, value = parts
-        scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(size // self._shape.heads)) + away
+        scores = (
+            query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(size // self._config["num_attention_heads"])) + away
+        )
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         mixed: Array = (scores / scores.sum(-1, keepdims=True)) @ value
         return mixed.transpose(0, 2, 1, 3).reshape(rows, width, size)
@@ -56,7 +59,7 @@ class NumpyForward:
 
     def _norm(self, states: Array, name: str) -> Array:
         centred = states - states.mean(-1, keepdims=True)
-        spread = np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(self._shape.epsilon))
+        spread = np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(self._config["layer_norm_eps"]))
         scaled: Array = centred / spread * self._weights[f"{name}.LayerNorm.weight"]
         return scaled + self._weights[f"{name}.LayerNorm.bias"]
 

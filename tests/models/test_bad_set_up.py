@@ -16,12 +16,12 @@ import pytest
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, SourceError
 from almanaq.models.budget import Budget
+from almanaq.models.cached import ReplyCache
 from almanaq.models.http import JsonServer
 from almanaq.models.model_names import ModelSettings, open_models, wrap_model
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import Price, Prompt, TextCall
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import raise_public_errors
 from almanaq_bench.testing import Faults, StandInServer, replies_from
 from almanaq_bench.testing.outcome import Outcome
@@ -131,7 +131,7 @@ from dataclasses import replace
 from pathlib import Path
 from almanaq.models.cached import CachedModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.cached import ReplyCache
 from almanaq.testing import ScriptedModel
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

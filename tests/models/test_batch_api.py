@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 import time
@@ -62,6 +64,7 @@ def test_all_texts_go_out_as_one_batch_at_half_the_price(serve):
         assert forecast == pytest.approx(plain / 2)
         assert len(connect().sql(QUERY).rows) == 100
         assert len(server.batches.made) == 1  # the reply cache has them
+        assert set(server.batches.files) == {"file-1"}  # the results; the texts are deleted
 
 
 def test_a_feature_that_the_server_refuses_is_left_out_of_a_second_batch(serve):
@@ -72,7 +75,7 @@ def test_a_feature_that_the_server_refuses_is_left_out_of_a_second_batch(serve):
 
 
 @pytest.mark.slow
-def test_a_query_that_is_killed_resumes_its_batch(serve):
+def test_a_query_that_is_killed_resumes_its_batch(serve, tmp_path):
     server = serve(batch_seconds=3600)
     first = subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     first.stdin.write(json.dumps(ROWS).encode())
@@ -88,10 +91,14 @@ def test_a_query_that_is_killed_resumes_its_batch(serve):
         if "go on" in str(late.value):
             break
     assert "300 requests go on in a batch" in str(late.value)
+    with contextlib.closing(sqlite3.connect(tmp_path / "batches.sqlite")) as store, store:
+        store.execute("UPDATE request SET batch = NULL")  # it is found by its file, on the server's second page
+    (batch,) = server.batches.made.items()
+    server.batches.made = {"newer": {"id": "newer", "input_file_id": "another"}, batch[0]: batch[1]}
     server.batches.seconds = 0
     result = connect().sql(QUERY)
     assert sorted(result.rows) == FRIENDLY
-    assert (len(server.batches.made), server.ledger.calls) == (1, 300)
+    assert (len(server.batches.made), server.ledger.calls) == (2, 300)
     assert result.trace.money == pytest.approx(server.ledger.money(PRICE) / 2)
 
 

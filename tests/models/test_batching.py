@@ -12,12 +12,11 @@ from virtual_time import run
 import almanaq
 from almanaq.errors import ModelCallError
 from almanaq.models.batching import AGREED, Batching, BatchingReader
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.model_names import make_models
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.prompts import draw_fence, one_fence
 from almanaq.models.protocols import Completion, Prompt, TextCall, TextReply, Usage
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.testing import ScriptedModel
 from almanaq_bench.testing import replies_from

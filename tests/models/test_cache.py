@@ -15,9 +15,8 @@ import pytest
 from virtual_time import run
 
 from almanaq.errors import ModelCallError, SourceError
-from almanaq.models.cached import CachedModel, request_key
+from almanaq.models.cached import CachedModel, ReplyCache, request_key
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.testing import ScriptedModel
 from almanaq_bench.testing import Faults, StandInServer
 
@@ -101,7 +100,7 @@ from pathlib import Path
 from almanaq.models.cached import CachedModel
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.reply_cache import ReplyCache
+from almanaq.models.cached import ReplyCache
 async def main():
     cache = ReplyCache(Path(sys.argv[2]))
     model = CachedModel(OpenAIModel("m", sys.argv[1]), cache)
@@ -136,7 +135,7 @@ def test_processes_at_the_same_work_share_calls(tmp_path: Path) -> None:
 def test_a_lease_of_a_process_that_died_is_taken_over(tmp_path: Path) -> None:
     file = tmp_path / "c.sqlite"
     code = (
-        "from pathlib import Path; from almanaq.models.reply_cache import ReplyCache;"
+        "from pathlib import Path; from almanaq.models.cached import ReplyCache;"
         f"cache = ReplyCache(Path({str(file)!r})); assert cache.look([b'k']) == [True]; cache.close()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -12,10 +12,9 @@ import pytest
 import almanaq
 from almanaq.models.batching import Batching
 from almanaq.models.budget import Budget
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.model_names import ModelSettings, make_models, wrap_model
 from almanaq.models.protocols import Completion, Prompt, Usage
-from almanaq.models.reply_cache import ReplyCache
 
 ROWS = 60
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"

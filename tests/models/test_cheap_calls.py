@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.models.budget import Budget
-from almanaq.models.cached import CachedModel, CacheQueue, request_key
+from almanaq.models.cached import CachedModel, CacheQueue, ReplyCache, request_key
 from almanaq.models.http import JsonServer, Reply
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import Message, Prompt, Usage
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.testing import ScriptedModel
 
 TEXT = st.text(max_size=40)

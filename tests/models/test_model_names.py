@@ -14,7 +14,7 @@ import pytest
 from almanaq.errors import MissingExtraError, ModelError, SourceError, UsageError
 from almanaq.models.budget import read_price
 from almanaq.models.embedders import minilm
-from almanaq.models.embedders.local import load_minilm, local_is_installed
+from almanaq.models.embedders.minilm import load_minilm, local_is_installed
 from almanaq.models.model_names import ModelSettings, open_embedder, open_models
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Price, Reader, TextCall
 from almanaq.testing import FunctionModel, ScriptedModel

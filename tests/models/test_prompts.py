@@ -13,8 +13,7 @@ import jsonschema
 import pytest
 
 from almanaq.models import prompts
-from almanaq.models.prompts import escape, prompt_file
-from almanaq.models.prompts.schemas import SCHEMAS, task_prompt
+from almanaq.models.prompts import SCHEMAS, escape, prompt_file, task_prompt
 from almanaq.models.protocols import Prompt
 from almanaq_bench import prompts as bench_prompts
 

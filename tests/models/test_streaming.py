@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from almanaq.agent.prompting import StreamedReply, stream
 from almanaq.errors import ModelCallError
 from almanaq.models.budget import Budget, MeteredModel
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.openai_replies import ChatStream
 from almanaq.models.protocols import Message, Prompt
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
 from almanaq_bench.testing import Faults, StandInServer
 

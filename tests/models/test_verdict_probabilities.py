@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.openai_replies import read_verdict_probabilities
 from almanaq.models.prompted_reader import PromptedReader
 from almanaq.models.protocols import TextCall
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import RetryingModel
 from almanaq_bench.testing import StandInServer
 

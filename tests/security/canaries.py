@@ -27,7 +27,7 @@ import almanaq
 from almanaq.agent.history import Turn
 from almanaq.errors import AlmanaqError
 from almanaq.models.protocols import Prompt
-from almanaq.testing.scripted_model import ScriptedModel
+from almanaq.testing import ScriptedModel
 from almanaq.web.store import turn_from_json, turn_to_json
 
 CANARY = "canary"

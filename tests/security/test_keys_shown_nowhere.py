@@ -45,8 +45,6 @@ def _user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("ALMANAQ_MODEL", "openai:m")
     monkeypatch.setenv("ALMANAQ_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("ALMANAQ_DEBUG_LOG", str(tmp_path / "calls.jsonl"))
-    monkeypatch.setenv("ALMANAQ_DEBUG_LOG_TEXTS", "1")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
@@ -83,7 +81,6 @@ def test_no_command_shows_or_keeps_a_key(tmp_path: Path, monkeypatch: pytest.Mon
     assert "Coda" in told
     assert "openai:m" in told
     assert_nowhere(told, tmp_path)
-    assert (tmp_path / "calls.jsonl").stat().st_size > 0
     assert (tmp_path / "cache/replies.sqlite").stat().st_size > 0
 
 

@@ -25,7 +25,7 @@ from almanaq.errors import (
     UnsupportedError,
 )
 from almanaq.models.protocols import Prompt
-from almanaq.testing.scripted_model import ScriptedModel
+from almanaq.testing import ScriptedModel
 from engines import PostgresServer
 
 from .queries_with_private_columns import CANARY, SCHEMA, TABLES, Writer

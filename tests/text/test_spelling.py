@@ -7,7 +7,7 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from almanaq.text.spelling import edit_distance, tolerance
+from almanaq.text.words import edit_distance, tolerance
 
 WORDS = st.text("abé", max_size=6)
 

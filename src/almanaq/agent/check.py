@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, get_args
 from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.responder import ROWS_SHOWN, cell
 from almanaq.errors import ModelCallError
-from almanaq.models.prompts.schemas import one_of, strict_object
+from almanaq.models.prompts import one_of, strict_object
 from almanaq.models.protocols import LanguageModel
 
 if TYPE_CHECKING:

@@ -70,7 +70,7 @@ from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Models
-from almanaq.models.sizes import is_small
+from almanaq.models.providers import is_small
 from almanaq.models.text_calls import ServedQuestion, serve_question
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog

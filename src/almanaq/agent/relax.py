@@ -17,7 +17,7 @@ from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
 from almanaq.agent.prompting import complete, json_object
 from almanaq.agent.queries import main_relation, query_tree, to_sql
 from almanaq.errors import AlmanaqError, ModelCallError
-from almanaq.models.prompts.schemas import task_prompt
+from almanaq.models.prompts import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.text_functions import is_text_call

@@ -1,4 +1,4 @@
-"""Chooses the chart that shows a result best, from the columns, their types and their values."""
+"""Chooses the chart that shows a result best, and draws the one of the columns that a person chose."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from almanaq.charts.chart import Chart
-from almanaq.charts.columns import Column, Role, read_column
-from almanaq.charts.drawing import Kind, choose_bins
-from almanaq.charts.marks import (
+from almanaq.charts.chart import Chart, Kind, choose_bins
+from almanaq.charts.columns import (
     MOST_BARS,
     MOST_COLOURS,
+    Column,
+    Role,
     describe_left_out,
     gather_marks,
     order_marks,
+    read_column,
     sort_bars,
     thin_marks,
 )
 from almanaq.display import cell_text
+from almanaq.errors import UsageError
 
 _LEAST_CLOUD = 10
 """Points below which there is nothing to see."""
@@ -51,7 +53,12 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
     if not measures or table.num_rows == 0:
         return None
     if table.num_rows == 1:
-        return _number(columns, measures[0], title) if len(measures) == 1 else None
+        value = measures[0].values[0]
+        if len(measures) > 1 or value is None:
+            return None
+        beside = [f"{other.name} {cell_text(other.values[0], 60)}" for other in columns if other is not measures[0]]
+        name = measures[0].name
+        return Chart("number", name, (name,), ({"x": "", "y": value},), title=title or ", ".join([name, *beside]))
     along = [column for column in columns if column.role in ("time", "order")]
     categories = [column for column in columns if column.role == "category"]
     if not categories and _is_grouped(measures):
@@ -67,7 +74,9 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         chosen = _numbers_alone(measures, labels=[column for column in columns if column.role == "label"])
     if chosen is None or len(chosen.marks) < 2:
         return None
-    return replace(chosen, title=title or _title_of(chosen))
+    measured = " and ".join(chosen.y) or "number of rows"
+    by = chosen.colour if chosen.kind == "share" else chosen.x
+    return replace(chosen, title=title or f"{measured} by {by}")
 
 
 def _settle_orders(columns: Sequence[Column]) -> list[Column]:
@@ -87,17 +96,7 @@ def _settle_orders(columns: Sequence[Column]) -> list[Column]:
     return settled
 
 
-def _number(columns: Sequence[Column], measure: Column, title: str) -> Chart | None:
-    value = measure.values[0]
-    if value is None:
-        return None
-    beside = [f"{other.name} {cell_text(other.values[0], 60)}" for other in columns if other is not measure]
-    named = ", ".join([measure.name, *beside])
-    return Chart("number", measure.name, (measure.name,), ({"x": "", "y": value},), title=title or named)
-
-
 def _over_order(along: Column, others: Sequence[Column], measures: Sequence[Column]) -> Chart | None:
-    """Draw what changes along a time or another order: a line where there are enough of them, else bars."""
     measure = _intended(measures)
     apart = next((other for other in others if _pairs_unique(along, other)), None)
     distinct = len(set(along.values))
@@ -105,7 +104,9 @@ def _over_order(along: Column, others: Sequence[Column], measures: Sequence[Colu
     if along.unique:
         drawn = _alike(measures) if trend else [measure]
         marks = gather_marks(along, drawn)
-        chart = Chart("line" if trend else "bar", along.name, _names(drawn), marks.kept, note=marks.note)
+        chart = Chart(
+            "line" if trend else "bar", along.name, tuple(each.name for each in drawn), marks.kept, note=marks.note
+        )
         chart = replace(chart, colour="" if len(drawn) == 1 else "measure")
     elif apart is not None:
         marks = gather_marks(along, [measure], apart)
@@ -142,14 +143,14 @@ def _by_category(categories: Sequence[Column], measures: Sequence[Column]) -> Ch
         return None  # names that happen to have a number
     if len(sizes) < 2:
         return None
-    if _is_whole(measure, marks.kept):
+    whole = math.isclose(sum(sizes), 1, abs_tol=0.011) or math.isclose(sum(sizes), 100, abs_tol=1.1)
+    if whole and _SHARE.search(measure.words) and len(sizes) <= MOST_COLOURS:  # told apart by colour
         parts = tuple({"x": measure.name, "y": mark["y"], "colour": mark["x"]} for mark in marks.kept)
         return Chart("share", measure.name, (measure.name,), parts, category.name, note=marks.note)
     return sort_bars(Chart("bar", category.name, (measure.name,), marks.kept, note=marks.note))
 
 
 def _in_parts(first: Column, second: Column, measure: Column) -> Chart | None:
-    """Draw a number by two categories: bars in parts where the parts add up, else bars side by side."""
     category, apart = sorted((first, second), key=lambda each: -len(set(each.values)))
     colours = len(set(apart.values))
     if colours > MOST_COLOURS or len(set(category.values)) > MOST_BARS:
@@ -191,19 +192,11 @@ def _histogram(measure: Column) -> Chart | None:
     return Chart("histogram", measure.name, (), marks, note=describe_left_out(left, "without a number"))
 
 
-def _is_whole(measure: Column, marks: Sequence[dict[str, Any]]) -> bool:
-    """Whether the numbers are the shares of one whole, few enough to be told apart by colour."""
-    total = sum(mark["y"] for mark in marks)
-    whole = math.isclose(total, 1, abs_tol=0.011) or math.isclose(total, 100, abs_tol=1.1)
-    return bool(_SHARE.search(measure.words)) and whole and len(marks) <= MOST_COLOURS
-
-
 def _is_grouped(columns: Sequence[Column]) -> bool:
     return any(column.aggregate for column in columns)
 
 
 def _intended(measures: Sequence[Column]) -> Column:
-    """Return the number that was asked about: the one by which the rows are sorted, else the first."""
     return next((measure for measure in measures if _sorted(measure.values)), measures[0])
 
 
@@ -227,10 +220,42 @@ def _pairs_unique(first: Column, second: Column) -> bool:
     return len(set(zip(first.values, second.values, strict=True))) == len(first.values)
 
 
-def _names(columns: Sequence[Column]) -> tuple[str, ...]:
-    return tuple(column.name for column in columns)
+DrawnKind = Literal["bar", "line", "point", "stacked"]
 
 
-def _title_of(chart: Chart) -> str:
-    measured = " and ".join(chart.y) or "number of rows"
-    return f"{measured} by {chart.colour if chart.kind == 'share' else chart.x}"
+def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str = "", title: str = "") -> Chart:
+    """Return the chart of the columns `x` and `y`, with `colour` telling rows apart where it is given.
+
+    Raises:
+        UsageError: there is no such column, `y` holds no numbers, or bars and lines have several rows for a place, or
+            more bars than can be read.
+
+    >>> table = pa.table({"breed": ["Pug", "Boxer"], "age": [7, 3]})
+    >>> draw_columns(table, "bar", "breed", "age").marks
+    ({'x': 'Pug', 'y': 7}, {'x': 'Boxer', 'y': 3})
+    """
+    along, measure = _read(table, x), _read(table, y)
+    if any(isinstance(value, str) for value in measure.values):
+        raise UsageError(f"{y} holds no numbers: choose another column to go up")
+    apart = _read(table, colour) if colour else None
+    marks = gather_marks(along, [measure], apart)
+    places = {(mark["x"], mark.get("colour")) for mark in marks.kept}
+    if kind != "point" and len(places) < len(marks.kept):
+        raise UsageError(f"several rows have the same {x}: choose points, or a colour that tells them apart")
+    if not marks.kept:
+        raise UsageError(f"no row has both {x} and {y}")
+    chart = Chart(kind, x, (y,), marks.kept, colour, title or f"{y} by {x}", marks.note, temporal=along.temporal)
+    if kind == "point" and (along.temporal or along.role == "measure"):
+        return thin_marks(chart)
+    if along.role == "category" and kind in ("bar", "stacked"):
+        return sort_bars(chart)
+    ordered = order_marks(chart, along)
+    if kind in ("bar", "stacked") and len(ordered.order) > MOST_BARS:
+        raise UsageError(f"{len(ordered.order):,} bars cannot be read: choose a line or points")
+    return thin_marks(ordered)
+
+
+def _read(table: pa.Table, name: str) -> Column:
+    if name not in table.column_names:
+        raise UsageError(f"the result has no column {name!r}")
+    return read_column(name, table.column(name))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from almanaq.engines.files.table_cache import TableCache
-    from almanaq.models.reply_cache import ReplyCache
+    from almanaq.models.cached import ReplyCache
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -240,8 +240,8 @@ def _open_tables() -> TableCache:
 
 def _open_cache() -> tuple[Path, ReplyCache]:
     """Return the cache file that settings name, and the cache in it."""
+    from almanaq.models.cached import ReplyCache
     from almanaq.models.private_files import default_cache_file
-    from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import read_settings
 
     read_settings().export()

@@ -185,7 +185,7 @@ def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: C
         return []
     if chart.kind == "line" and chart.colour:
         return []
-    from almanaq.charts.text import draw_bars
+    from almanaq.charts.chart import draw_bars
 
     place = list(columns).index(chart.y[0])
     return draw_bars([row[place] for row in rows], _BAR)

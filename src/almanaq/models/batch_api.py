@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import json
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from urllib.parse import quote
 
 from almanaq.errors import ModelError, SourceError
 from almanaq.event_loops import PerLoop
 from almanaq.models.budget import record_count
-from almanaq.models.http import JsonServer, NoReply, Reply
-from almanaq.models.logged import redact_keys
+from almanaq.models.http import JsonServer, NoReply, Reply, may_pass, redact_keys
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.openai_replies import read_error_message
 from almanaq.models.private_files import UNUSABLE, open_sqlite
@@ -51,11 +52,7 @@ def batch_price(price: Price | None) -> Price | None:
 
 
 class BatchModel(OpenAIModel):
-    """An OpenAIModel whose requests wait for each other and go to the server as one batch.
-
-    Args:
-        file: says which batch each request is in; the other arguments are those of OpenAIModel.
-    """
+    """An OpenAIModel whose requests go to the server as one batch; `file` says which batch each request is in."""
 
     def __init__(self, *arguments: Any, file: Path, **options: Any) -> None:
         super().__init__(*arguments, **options | {"timeout": _TRANSFER_SECONDS, "most_bytes": _MOST_RESULT_BYTES})
@@ -68,7 +65,6 @@ class BatchModel(OpenAIModel):
 
 
 def _open_store(file: Path) -> sqlite3.Connection:
-    """Open the file that says which uploaded file and batch each request is in."""
     schema = "CREATE TABLE IF NOT EXISTS request (key TEXT PRIMARY KEY, file TEXT, batch TEXT, made REAL)"
     try:
         store = open_sqlite(file, schema, 1)
@@ -79,17 +75,14 @@ def _open_store(file: Path) -> sqlite3.Connection:
     return store
 
 
+@dataclass
 class _Refused(Exception):
     """The server refused to take, make or show a file or a batch."""
 
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
+    reply: Reply
 
 
 class _BatchQueue:
-    """Gathers the requests of one event loop, submits them, and hands each its reply."""
-
     def __init__(self, server: JsonServer, store: sqlite3.Connection) -> None:
         self._server, self._store = server, store
         self._gathered: Requests = {}
@@ -115,11 +108,15 @@ class _BatchQueue:
         self._store.close()
 
     async def _run(self) -> None:
-        requests = await self._gather()
+        count = -1
+        while count < len(self._gathered) < MOST_REQUESTS:
+            count = len(self._gathered)
+            await asyncio.sleep(_GATHER_SECONDS)
+        gathered, self._gathered, self._gathering = self._gathered, {}, None
+        requests = {key: each for key, each in gathered.items() if not all(reply.done() for reply in each[1])}
         await self._guard(self._submit(requests), requests)
 
     async def _guard(self, work: Coroutine[Any, Any, None], requests: Requests) -> None:
-        """Hand what work raises to those who wait for its requests."""
         try:
             await work
         except _Refused as refused:
@@ -130,7 +127,6 @@ class _BatchQueue:
             _settle(requests.values(), problem)
 
     async def _submit(self, requests: Requests) -> None:
-        """Resume the batches of requests that were submitted before, submit the others, and wait for all."""
         new, submitted = dict(requests), dict[tuple[str, str | None], Requests]()
         asked = "SELECT key, file, batch FROM request WHERE key IN (SELECT value FROM json_each(?))"
         for key, file, batch in self._store.execute(asked, (json.dumps(list(requests)),)).fetchall():
@@ -139,26 +135,16 @@ class _BatchQueue:
         batches += [(await self._create(await self._upload(part)), part) for part in _split(new)]
         await asyncio.gather(*(self._guard(self._follow(batch, part), part) for batch, part in batches))
 
-    async def _gather(self) -> Requests:
-        count = -1
-        while count < len(self._gathered) < MOST_REQUESTS:
-            count = len(self._gathered)
-            await asyncio.sleep(_GATHER_SECONDS)
-        requests, self._gathered, self._gathering = self._gathered, {}, None
-        return {key: each for key, each in requests.items() if not all(reply.done() for reply in each[1])}
-
     async def _upload(self, part: Requests) -> str:
-        """Send requests as a file; return its name at the server."""
-        head = {"method": "POST", "url": _ENDPOINT}
-        lines = [
-            json.dumps({"custom_id": key, **head}).encode()[:-1] + b', "body": ' + body + b"}"
-            for key, (body, _) in part.items()
-        ]
-        mark = uuid4().hex.encode()
-        field = b"--" + mark + b'\r\ncontent-disposition: form-data; name="'
-        form = field + b'purpose"\r\n\r\nbatch\r\n' + field + b'file"; filename="requests.jsonl"\r\n'
-        form += b"content-type: application/jsonl\r\n\r\n" + b"\n".join(lines) + b"\r\n--" + mark + b"--\r\n"
-        reply = await self._server.post("/files", form, content_type=f"multipart/form-data; boundary={mark.decode()}")
+        from aiohttp import FormData
+
+        heads = (json.dumps({"custom_id": key, "method": "POST", "url": _ENDPOINT}) for key in part)
+        bodies = (body for body, _ in part.values())
+        lines = [head.encode()[:-1] + b', "body": ' + body + b"}" for head, body in zip(heads, bodies, strict=True)]
+        form = FormData({"purpose": "batch"})
+        content = io.BytesIO(b"\n".join(lines))
+        form.add_field("file", content, filename="requests.jsonl", content_type="application/jsonl")
+        reply = await self._server.post("/files", form)
         if reply.status in (404, 405, 501):
             raise ModelError(f"the server has no batch API ({reply.status} at /files): leave out --batch-api")
         file = str(_read(reply, "id")["id"])
@@ -169,15 +155,26 @@ class _BatchQueue:
 
     async def _create(self, file: str, *, look: bool = False) -> str:
         """Return the batch of a file; `look`: it may have been made already."""
-        listed = _read(await self._server.get("/batches"), "data")["data"] if look else ()
-        found = [each["id"] for each in listed if each.get("input_file_id") == file]
-        content = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
-        batch = str(found[0] if found else _read(await self._server.post("/batches", content), "id")["id"])
+        batch = await self._find(file) if look else None
+        if batch is None:
+            content = {"input_file_id": file, "endpoint": _ENDPOINT, "completion_window": "24h"}
+            batch = str(_read(await self._server.post("/batches", content), "id")["id"])
         self._write("UPDATE request SET batch = ? WHERE file = ?", [(batch, file)])
         return batch
 
+    async def _find(self, file: str) -> str | None:
+        """Return the batch of a file, however many newer ones the server lists; None where none was made."""
+        last = ""
+        while True:
+            page = _read(await self._server.get("/batches", f"limit=100{last and f'&after={quote(last)}'}"), "data")
+            ids = {str(each["id"]): each.get("input_file_id") for each in page["data"]}
+            found = [batch for batch, input_file in ids.items() if input_file == file]
+            # A server without pages gives the same one again.
+            if found or not page.get("has_more") or not ids or last in ids:
+                return found[0] if found else None
+            last = list(ids)[-1]
+
     async def _follow(self, batch: str, part: Requests) -> None:
-        """Wait until a batch has ended, and settle its requests."""
         record_count("batched", len(part))
         try:
             ended = await self._poll(batch)
@@ -200,6 +197,10 @@ class _BatchQueue:
                 failed.append(key)
             _settle([part[key]], outcome)
         self._forget(failed)
+        # The results stay until the server drops them: a process that ends before its cache has them reads them again.
+        if texts := ended.get("input_file_id"):
+            with suppress(NoReply):
+                await self._server.delete(f"/files/{texts}")
 
     async def _poll(self, batch: str) -> Mapping[str, Any]:
         """Return a batch once it has ended, however often the server is out of reach for a moment."""
@@ -211,15 +212,14 @@ class _BatchQueue:
                     return state
                 lost = 0
             except (NoReply, _Refused) as problem:
-                passing = not isinstance(problem, _Refused) or problem.reply.status in (408, 429, 500, 502, 503, 504)
                 lost += 1
+                passing = not isinstance(problem, _Refused) or may_pass(problem.reply.status)
                 if not passing or lost > _MOST_LOST_POLLS:
                     raise
             await asyncio.sleep(wait)
             wait = min(wait * _POLL_FACTOR, _LONGEST_POLL)
 
     def _forget(self, keys: Sequence[str]) -> None:
-        """Have requests be submitted again when they are made again."""
         self._write("DELETE FROM request WHERE key = ?", [(key,) for key in keys])
 
     def _write(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
@@ -228,7 +228,6 @@ class _BatchQueue:
 
 
 def _split(requests: Requests) -> Iterator[Requests]:
-    """Yield requests that fit into one file each."""
     part: Requests = {}
     size = 0
     for key, each in requests.items():
@@ -253,7 +252,6 @@ def _read(reply: Reply, name: str) -> Mapping[str, Any]:
 
 
 def _read_lines(reply: Reply) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file of results; a broken line is left out, and its request has no reply."""
     if reply.status != 200:
         raise _Refused(reply)
     for line in reply.body.splitlines():
@@ -266,12 +264,10 @@ def _read_lines(reply: Reply) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_outcome(line: Mapping[str, Any] | None, batch: str, ended: Mapping[str, Any]) -> Reply | str:
-    """Return the reply in a line of results, or why there is none."""
     response = (line or {}).get("response")
     if isinstance(response, dict) and isinstance(status := response.get("status_code"), int):
         reply = Reply(status, json.dumps(response.get("body")).encode(), {})
-        failed = status in (408, 409, 425, 429) or status >= 500
-        return f"HTTP {status}: {read_error_message(reply.body)}" if failed else reply
+        return f"HTTP {status}: {read_error_message(reply.body)}" if may_pass(status) else reply
     stated = (line or ended).get("error") or (line or ended).get("errors")
     why = f": {read_error_message(json.dumps(stated).encode())}" if stated else ""
     return f"batch {batch} {ended.get('status')} without a reply to the request{why}"

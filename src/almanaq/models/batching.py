@@ -13,11 +13,10 @@ from dataclasses import astuple, dataclass, field, replace
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.event_loops import PerLoop
 from almanaq.models.budget import estimate_tokens
-from almanaq.models.cached import CacheQueue
+from almanaq.models.cached import CacheQueue, ReplyCache
 from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage, forget_reply
-from almanaq.models.reply_cache import ReplyCache
 from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.models.text_calls import (
     MalformedReply,
@@ -69,8 +68,6 @@ _MOST_HELD = 0.5
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that will share a request; `task` sends it once the group is closed."""
-
     calls: list[TextCall] = field(default_factory=list)
     replies: list[asyncio.Future[TextReply]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
@@ -78,8 +75,6 @@ class _Group:
 
 
 class _Groups:
-    """The open groups of one event loop."""
-
     def __init__(self, turns: CacheQueue | None) -> None:
         self.open: dict[tuple[object, ...], _Group] = {}
         self.turns = turns
@@ -89,20 +84,12 @@ class _Groups:
         """Return whether calls are being prepared, or were within a window."""
         return self.held > 0 or asyncio.get_running_loop().time() - self.busy_until < window
 
-    async def close(self) -> None:
-        """Nothing to close."""
-
 
 class BatchingReader:
     """A Reader that merges calls made within a short window into one request; each still gets its own reply.
 
     A batch whose reply is malformed or declined, or whose request is refused or too long, is halved, down to single
-    calls made by the plain reader: one bad text must not cost the others their answers. The usage of a shared request
-    is reported on its first item.
-
-    Args:
-        reader: makes single calls.
-        cache: stores the reply to each item, because the same batch seldom forms twice.
+    calls by the plain reader: one bad text must not cost the others their answers. The first item carries the usage.
     """
 
     remote = True
@@ -134,10 +121,12 @@ class BatchingReader:
         key = _item_key(self._model, call)
         cached = await groups.turns.find(key)
         if cached is not None:
-            return _from_json(cached)
+            value, verdicts, quotes = json.loads(cached)
+            return TextReply(value, verdicts, tuple(Quote(*quote) for quote in quotes), Usage(cached_calls=1))
         reply = await self._join_group(kind, call)
         if not reply.unreadable:
-            await groups.turns.keep(key, _to_json(reply))
+            kept = [reply.value, dict(reply.verdicts), [astuple(quote) for quote in reply.quotes]]
+            await groups.turns.keep(key, json.dumps(kept))
         return reply
 
     async def is_cached(self, call: TextCall) -> bool:
@@ -159,7 +148,6 @@ class BatchingReader:
             groups.busy_until = asyncio.get_running_loop().time()
 
     def _group_key(self, call: TextCall) -> tuple[object, ...] | None:
-        """Return what calls must have in common to share a request; None for a call that goes alone."""
         batching, tokens = self._batching, sum(map(estimate_tokens, call.passages))
         alike = call.chosen if batching.chosen else call.function == "answer" and call.type != "list"
         if (
@@ -242,53 +230,45 @@ class BatchingReader:
         missing = [item for item in items if item[0] not in found]
         if missing:
             forget_reply(self._model, prompt)
-        outcomes: list[tuple[int, TextReply | Exception]] = list(await self._convert_values(items, found, usage))
+        # The first reply carries the cost of the request.
+        shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
+        outcomes: list[tuple[int, TextReply | Exception]] = []
+        for place, call in items:
+            if place in found:
+                reply = replace(found[place], usage=shared if outcomes else usage)
+                outcomes.append((place, await self._reader.convert_value(call, reply)))
         if missing:
             half = (len(missing) + 1) // 2
             halves = await asyncio.gather(*(self._answer_items(name, m) for m in (missing[:half], missing[half:]) if m))
             again = [outcome for one in halves for outcome in one]
             if not found:
-                again[0] = (again[0][0], _with_cost(again[0][1], usage))
+                place, outcome = again[0]
+                if isinstance(outcome, FailedCall):
+                    outcome.usage += usage
+                elif isinstance(outcome, TextReply):
+                    again[0] = place, replace(outcome, usage=outcome.usage + usage)
             outcomes += again
         return outcomes
 
-    async def _convert_values(
-        self, items: Sequence[tuple[int, TextCall]], found: dict[int, TextReply], usage: Usage
-    ) -> list[tuple[int, TextReply]]:
-        """Return the replies with values converted to their types; the first carries the cost of the request."""
-        shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
-        typed: list[tuple[int, TextReply]] = []
-        for place, call in items:
-            if place in found:
-                cost = usage if not typed else shared
-                typed.append((place, await self._reader.convert_value(call, replace(found[place], usage=cost))))
-        return typed
-
     def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
         if name == "answer_many":
-            values: dict[str, object] = {
-                "passages": _number_passages(calls[0]),
-                "items": [prompt_values(c) for c in calls],
-            }
-            values["about"] = calls[0].about
+            values: dict[str, object] = {"passages": list(enumerate(calls[0].passages, 1)), "about": calls[0].about}
+            values["items"] = [prompt_values(call) for call in calls]
         else:
             several = any(len(call.passages) > 1 for call in calls)
-            documents = [_number_passages(call) for call in calls]
+            documents = [list(enumerate(call.passages, 1)) for call in calls]
             values = {**prompt_values(calls[0]), "documents": documents, "several": several}
         limit = self._max_output * min(len(calls), 4)
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
     def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        """Return the replies to the items that the text answers correctly; the others are left out.
-
-        A reply whose items are not those that were sent answers none: they may stand for their neighbours.
-        """
         found: dict[int, TextReply] = {}
         try:
             content = parse_object(text)
         except MalformedReply:
             return found
+        # Items that are not those that were sent may stand for their neighbours.
         if set(content) != {f"item{number}" for number in range(1, len(items) + 1)}:
             return found
         for number, (place, call) in enumerate(items, 1):
@@ -301,18 +281,6 @@ class BatchingReader:
             self._reader.dropped_quotes += dropped
             found[place] = TextReply(parsed.value, parsed.verdicts, quotes)
         return found
-
-
-def _number_passages(call: TextCall) -> list[tuple[int, str]]:
-    return list(enumerate(call.passages, 1))
-
-
-def _with_cost(outcome: TextReply | Exception, usage: Usage) -> TextReply | Exception:
-    if isinstance(outcome, TextReply):
-        return replace(outcome, usage=outcome.usage + usage)
-    if isinstance(outcome, FailedCall):
-        outcome.usage += usage
-    return outcome
 
 
 def _settle(reply: asyncio.Future[TextReply], outcome: TextReply | BaseException) -> None:
@@ -333,12 +301,3 @@ def _item_key(model: LanguageModel, call: TextCall) -> bytes:
         ["item", str(getattr(model, "identity", model.name)), versions, [*key, call.about, call.served]]
     )
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
-
-
-def _to_json(reply: TextReply) -> str:
-    return json.dumps([reply.value, dict(reply.verdicts), [astuple(quote) for quote in reply.quotes]])
-
-
-def _from_json(text: str) -> TextReply:
-    value, verdicts, quotes = json.loads(text)
-    return TextReply(value, verdicts, tuple(Quote(*quote) for quote in quotes), Usage(cached_calls=1))

@@ -38,13 +38,7 @@ def max_tokens(texts: Iterable[str]) -> int:
 
 
 def read_price(model: str, file: Path | None = None) -> Price | None:
-    """Return the price that the user's file states for a model; None, never a guess, where it states none.
-
-    Args:
-        model: the name that the server knows the model by.
-        file: TOML with one table for each model: `["gpt-x"]`, `input = 0.15`, `output = 0.60` (dollars for a million
-            tokens); by default the file that the environment's ALMANAQ_PRICES names.
-    """
+    """Return the price that the user's file (ALMANAQ_PRICES) states for a model; None, never a guess, without one."""
     path = file or (Path(os.environ["ALMANAQ_PRICES"]) if os.environ.get("ALMANAQ_PRICES") else None)
     if path is None:
         return None
@@ -98,11 +92,7 @@ class Budget:
         return self.tokens is not None or self.money is not None
 
     def reserve(self, most: Usage) -> bool:
-        """Reserve the maximum cost of a call; return False while that depends on calls in flight.
-
-        Raises:
-            BudgetExceeded: it does not fit even if the calls in flight cost nothing.
-        """
+        """Reserve the maximum cost of a call; False while that depends on calls in flight. Raises BudgetExceeded."""
         with self._lock:
             self._check_limits(most)
             if self._find_excess(most + self.usage + self.unsettled + self.reserved) is not None:
@@ -120,7 +110,6 @@ class Budget:
                 self.unsettled += replace(most, calls=0, cached_calls=0)
 
     def _check_limits(self, most: Usage) -> None:
-        """Raise BudgetExceeded for a call that does not fit even if those in flight cost nothing."""
         excess = self._find_excess(most + self.usage + self.unsettled)
         if excess is None:
             return
@@ -129,22 +118,17 @@ class Budget:
                 f"a budget of {self.money:g} dollars cannot be kept with a model whose price is not known: name it,"
                 " with its price, in the prices file that ALMANAQ_PRICES names, or bound calls or tokens instead"
             )
-        setting = self._money_setting if excess.endswith("dollars") else self.setting
+        setting, room = self._money_setting if excess.endswith("dollars") else self.setting, ""
+        if self.money is not None and most.money is not None:
+            lost = self.unsettled.money or 0.0
+            held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
+            room = f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
         raise BudgetExceeded(
-            f"stopped at the budget of {excess}{self._describe_room(most)}: raise {setting} to go on; what was answered"
-            " is kept and not paid for again"
+            f"stopped at the budget of {excess}{room}: raise {setting} to go on; what was answered is kept and not paid"
+            " for again"
         )
 
-    def _describe_room(self, most: Usage) -> str:
-        """Describe how much money is spent and what the next call may cost."""
-        if self.money is None or most.money is None:
-            return ""
-        lost = self.unsettled.money or 0.0
-        held = f", up to {lost:.4f} for calls whose reply never came whole" if lost else ""
-        return f" ({self.usage.money or 0.0:.4f} spent{held}; the next call may cost up to {most.money:.4f})"
-
     def _find_excess(self, total: Usage) -> str | None:
-        """Return the limit that a sum exceeds, None where it exceeds none."""
         if self.calls is not None and total.calls > self.calls:
             return f"{self.calls:,} model calls"
         if self.tokens is not None and total.input_tokens + total.output_tokens > self.tokens:
@@ -158,13 +142,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SpendingLine:
-    """What one operator spent on one model.
-
-    Attributes:
-        operator: the purpose of the prompt or the stage of the plan; "" where none was named.
-        virtual: calls requested; `usage.cached_calls` of them were served from the cache or by an equal call in flight,
-            and `usage.calls` calls were made for the rest, retries included.
-    """
+    """What one operator spent on one model: of `virtual` calls, `usage.cached_calls` came from the cache."""
 
     operator: str
     model: str
@@ -265,9 +243,7 @@ def open_budgets() -> tuple[Budget, ...]:
 class MeteredModel:
     """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
 
-    Args:
-        price: what tokens cost, to reserve money; None where unknown.
-        most_output: gives the maximum tokens of a reply, where these exceed the prompt's limit.
+    `most_output` gives the maximum tokens of a reply, where these exceed the prompt's limit.
     """
 
     def __init__(
@@ -294,7 +270,12 @@ class MeteredModel:
         cut there is requested once more at full length.
         """
         limits = (self.budget, *open_budgets())
-        asked, most = await self._reserve_form(self._list_forms(prompt, limits), limits)
+        forms = [(prompt, self._estimate_maximum(prompt, limits))]
+        usual = prompt.usual_output_tokens
+        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
+            short = replace(prompt, max_output_tokens=usual)
+            forms.append((short, self._estimate_maximum(short, limits)))
+        asked, most = await self._reserve_form(forms, limits)
         try:
             return await self._make_call(asked, most, limits)
         except FailedCall as failure:
@@ -331,15 +312,6 @@ class MeteredModel:
                 budget.settle(most, spent, sure=sure)
             record_usage(self.name, spent, purpose=prompt.name)
 
-    def _list_forms(self, prompt: Prompt, limits: Sequence[Budget]) -> list[tuple[Prompt, Usage]]:
-        """Return the request unchanged and, where lengths matter, at its usual length; each with its maximum cost."""
-        forms = [(prompt, self._estimate_maximum(prompt, limits))]
-        usual = prompt.usual_output_tokens
-        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
-            short = replace(prompt, max_output_tokens=usual)
-            forms.append((short, self._estimate_maximum(short, limits)))
-        return forms
-
     def _estimate_maximum(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
         if not any(budget.counts_tokens for budget in limits):
             return Usage(1)
@@ -351,24 +323,19 @@ class MeteredModel:
 
 
 def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
-    """Reserve with all budgets or none; BudgetExceeded is raised only for the `last` form."""
+    # With all budgets or none; only the last form of a request exceeds them.
     held: list[Budget] = []
     try:
         for budget in limits:
             if not budget.reserve(most):
-                break
+                return False
             held.append(budget)
-        else:
-            return True
+        held.clear()
+        return True
     except BudgetExceeded:
-        _release(held, most)
         if last:
             raise
         return False
-    _release(held, most)
-    return False
-
-
-def _release(held: Sequence[Budget], most: Usage) -> None:
-    for budget in held:
-        budget.settle(most, Usage())
+    finally:
+        for budget in held:
+            budget.settle(most, Usage())

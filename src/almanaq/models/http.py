@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from almanaq.errors import ModelError
 from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, FormData
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
 """Query parameters that may be shown; the value of any other may be a key."""
 
 _KEY_NAMES = re.compile(r"key|token|secret|sig|pass|pwd|auth|cred|code|jwt|sas", re.IGNORECASE)
+_KEY_PATTERN = re.compile(r"\b(sk|key|Bearer)([-_ ])[\w.-]{6,}", re.IGNORECASE)
 SHORTEST_SECRET = 6
 """Shortest value that is removed from texts: a shorter one could be an ordinary word."""
 
@@ -82,6 +82,11 @@ def remove_secrets(text: str, secrets: tuple[str, ...]) -> str:
     return text
 
 
+def redact_keys(text: str) -> str:
+    """Return a text without anything that looks like a key."""
+    return _KEY_PATTERN.sub(rf"\1\2{HIDDEN}", text)
+
+
 _CONNECT_SECONDS = 15.0
 _LAST_SLASHES = re.compile(r"/+$")
 _CHUNK_BYTES = 65_536
@@ -101,13 +106,13 @@ class Reply:
     headers: Mapping[str, str]
 
 
-class NoReply(Exception):
-    """No complete reply came.
+def may_pass(status: int) -> bool:
+    """Return whether the same request may succeed after this status."""
+    return status in (408, 409, 425, 429) or status >= 500
 
-    Attributes:
-        arrived: whether the request may have reached the server, which may charge for it.
-        timed_out: whether it took too long.
-    """
+
+class NoReply(Exception):
+    """No complete reply came; `arrived`: the request may have reached the server, which may charge for it."""
 
     def __init__(self, reason: str, *, arrived: bool, timed_out: bool = False) -> None:
         super().__init__(reason)
@@ -118,9 +123,7 @@ class JsonServer:
     """A server that speaks JSON.
 
     Args:
-        base_url: its address; a query in it (`?api-version=…`) is sent with every request.
-        headers: sent with every request.
-        timeout: seconds until a request is given up.
+        base_url: a query in it (`?api-version=…`) is sent with every request.
         secrets: what no message may hold, even where a server repeats it.
         most_bytes: the longest reply that is read, unpacked.
     """
@@ -137,27 +140,30 @@ class JsonServer:
         self._parts = urlsplit(base_url)
         self._headers, self._timeout = dict(headers), timeout
         self._secrets, self._most = secrets, most_bytes
-        self._proxy = _find_proxy(self._parts.scheme, self._parts.netloc, self._parts.hostname or "")
+        # aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
+        self._proxy = getproxies().get(self._parts.scheme)
+        with contextlib.suppress(OSError):
+            if proxy_bypass(self._parts.netloc) or self._parts.hostname in ("localhost", "127.0.0.1", "::1"):
+                self._proxy = None
         self._sessions = PerLoop(self._open_session)
 
     async def post(
-        self,
-        path: str,
-        content: Mapping[str, Any] | bytes,
-        read: Callable[[bytes], None] | None = None,
-        *,
-        content_type: str = "application/json",
+        self, path: str, content: Mapping[str, Any] | bytes | FormData, read: Callable[[bytes], None] | None = None
     ) -> Reply:
-        """POST JSON, or bytes of another type, to a path below the base address; raises NoReply where no reply came.
+        """POST JSON or a form to a path below the base address; raises NoReply where no reply came.
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
-        data = content if isinstance(content, bytes) else json.dumps(content).encode()
-        return await self._send("POST", path, data, read, content_type)
+        data = json.dumps(content).encode() if isinstance(content, Mapping) else content
+        return await self._send("POST", path, data, read)
 
-    async def get(self, path: str) -> Reply:
+    async def get(self, path: str, query: str = "") -> Reply:
         """GET a path below the base address; raises NoReply where no reply came."""
-        return await self._send("GET", path, None)
+        return await self._send("GET", path, query=query)
+
+    async def delete(self, path: str) -> Reply:
+        """DELETE a path below the base address; raises NoReply where no reply came."""
+        return await self._send("DELETE", path)
 
     async def close(self) -> None:
         """Close the connections of the running loop before it ends."""
@@ -167,24 +173,29 @@ class JsonServer:
         self,
         method: str,
         path: str,
-        data: bytes | None,
+        data: bytes | FormData | None = None,
         read: Callable[[bytes], None] | None = None,
-        content_type: str = "application/json",
+        query: str = "",
     ) -> Reply:
         import aiohttp
 
-        url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path))
+        asked = "&".join(filter(None, (self._parts.query, query)))
+        url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path, query=asked))
         session = await self._sessions.get()
         try:
             async with session.request(
                 method,
                 url,
                 data=data,
-                headers={"content-type": content_type},
+                headers=None if isinstance(data, aiohttp.FormData) else {"content-type": "application/json"},
                 proxy=self._proxy,
                 allow_redirects=False,
             ) as reply:
-                return Reply(reply.status, self._remove_secrets(await self._read_body(reply, read)), reply.headers)
+                body = await self._read_body(reply, read)
+                for secret in self._secrets:
+                    if len(secret) > _SHORT_KEY:
+                        body = body.replace(secret.encode("utf-8", "replace"), HIDDEN.encode())
+                return Reply(reply.status, body, reply.headers)
         # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._describe_problem(problem), arrived=False) from None
@@ -194,7 +205,6 @@ class JsonServer:
             raise NoReply(self._describe_problem(problem), arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
-        """Read a reply up to the limit; beyond it the caller's block closes the connection."""
         streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
         packed = "content-encoding" in reply.headers
         if not streams and not packed and (reply.content_length or self._most + 1) <= self._most:
@@ -209,16 +219,8 @@ class JsonServer:
                 read(piece)
         return bytes(body)
 
-    def _remove_secrets(self, body: bytes) -> bytes:
-        for secret in self._secrets:
-            encoded = secret.encode("utf-8", "replace")
-            if len(secret) > _SHORT_KEY and encoded in body:
-                body = body.replace(encoded, HIDDEN.encode())
-        return body
-
     def _describe_problem(self, problem: Exception) -> str:
-        # The message may quote what the server sent.
-        message = " ".join(str(problem).split())[:300]
+        message = " ".join(str(problem).split())[:300]  # it may quote what the server sent
         return remove_secrets(message or type(problem).__name__, self._secrets)
 
     def _open_session(self) -> ClientSession:
@@ -229,25 +231,5 @@ class JsonServer:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         headers = {"accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
-            connector=connector,
-            timeout=limits,
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
+            connector=connector, timeout=limits, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         )
-
-
-def _find_proxy(scheme: str, netloc: str, host: str) -> str | None:
-    """Return the proxy that the environment names for an address.
-
-    aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
-    """
-    with contextlib.suppress(OSError):
-        if proxy_bypass(netloc) or host in ("localhost", "127.0.0.1", "::1"):
-            return None
-    return getproxies().get(scheme)
-
-
-def address_error(address: str, example: str) -> ModelError:
-    """Return the error for an address that no server can have."""
-    shown = redact_address(address)
-    return ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {example}")

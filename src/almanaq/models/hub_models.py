@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,9 @@ _DOCUMENTS = ("document", "passage", "corpus", "search_document")
 
 
 class HubEmbedder:
-    """An Embedder of sentence-transformers, loaded at the first use.
+    """An Embedder of sentence-transformers, a folder or a hub name, loaded at the first use.
 
-    Questions and documents get the prompts in the model's own settings; where it has none, the prefixes known for its
-    name (`embedders.base.find_prefixes`).
-
-    Args:
-        path: a model's folder, or its name on the Hugging Face hub.
+    Texts get the prompts in the model's own settings; where it has none, the prefixes known for its name.
     """
 
     def __init__(self, path: str) -> None:
@@ -39,12 +35,7 @@ class HubEmbedder:
         self._model: Any = None
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors of questions, shape (len(texts), dimensions).
-
-        Raises:
-            MissingExtraError: the extra `torch` is not installed.
-            ModelError: there is no such model.
-        """
+        """Return unit vectors, shape (len(texts), dimensions). Raises MissingExtraError, ModelError."""
         return self._encode(texts, "encode_query", _QUESTIONS, find_prefixes(self.name).question)
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -56,7 +47,12 @@ class HubEmbedder:
             return np.zeros((0, 0), np.float32)
         with self._lock:
             if self._model is None:
-                options = {"dtype": "bfloat16"} if _computes_bf16() else {}
+                flags = ""
+                with suppress(OSError):
+                    flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+                # On other processors bfloat16 is slower than float32.
+                fast = "amx_bf16" in flags or "avx512_bf16" in flags
+                options = {"dtype": "bfloat16"} if fast else {}
                 self._model = _load("SentenceTransformer", self.name, "--embedder", model_kwargs=options)
             own = getattr(self._model, "prompts", None) or {}
             # A model with a prompt for one kind wants none for the other, unless it says so.
@@ -70,7 +66,6 @@ class HubEmbedder:
 
 
 def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
-    """Return a model of sentence-transformers; `setting` is the option that chose it."""
     with silence_libraries():
         try:
             import sentence_transformers
@@ -80,15 +75,6 @@ def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
             return getattr(sentence_transformers, kind)(path, device="cpu", **options)
         except (OSError, ValueError) as problem:
             raise ModelError(f"the model {path!r} cannot be loaded ({problem}): change {setting}") from problem
-
-
-def _computes_bf16() -> bool:
-    """Return whether the CPU computes in bfloat16, which is otherwise slower than float32."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text("utf-8", "replace")
-    except OSError:
-        return False
-    return "amx_bf16" in flags or "avx512_bf16" in flags
 
 
 @contextmanager
@@ -117,12 +103,7 @@ _SCORE_BATCH = 16
 
 
 class CrossEncoder:
-    """Scores pairs of texts; the model is loaded at the first use.
-
-    Args:
-        path: a cross-encoder's folder, or its name on the Hugging Face hub. Of a model with
-            several labels, the last one's score is used: by custom "entailment" or "relevant" comes last.
-    """
+    """Scores pairs of texts; of several labels the last one's: by custom "entailment" or "relevant" comes last."""
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -130,12 +111,7 @@ class CrossEncoder:
         self._model: Any = None
 
     def scores(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one score per text, higher for a better fit.
-
-        Raises:
-            MissingExtraError: the extra `torch` is not installed.
-            ModelError: there is no such model, or its scores are not finite.
-        """
+        """Return one score per text, higher for a better fit. Raises MissingExtraError, ModelError."""
         if not texts:
             return np.zeros(0, np.float32)
         with self._lock:

@@ -36,13 +36,7 @@ _POLL = 0.05
 
 
 class LlamaModel:
-    """A LanguageModel of weights on this machine: each call finds the server, or starts it.
-
-    Args:
-        name: as in `gguf:NAME`.
-        file: the weights.
-        timeout: seconds until a call is given up.
-    """
+    """A LanguageModel of weights on this machine: each call finds the server, or starts it."""
 
     def __init__(self, name: str, file: Path, *, timeout: float = 300.0) -> None:
         self.name, self.file, self._timeout = f"{GGUF}{name}", file, timeout
@@ -68,14 +62,9 @@ def record_of(file: Path) -> Path:
 
 
 def find_or_start(file: Path, *, busy_for: float = 0.0) -> tuple[str, str]:
-    """Return the address and key of the server over some weights; it is started where none runs.
+    """Return the address and key of the server over some weights, started where none runs, for `busy_for` seconds.
 
-    Args:
-        busy_for: seconds for which the caller keeps it busy at most: so long it does not end.
-
-    Raises:
-        MissingExtraError: the extra `llm` is not installed.
-        ModelError: the server did not start; the message ends with what llama.cpp said.
+    Raises MissingExtraError, or ModelError with what llama.cpp said.
     """
     record = record_of(file)
     record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -9,18 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from almanaq.benchmark import import_bench
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget, MeteredModel, read_price
-from almanaq.models.cached import CachedModel
+from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.embedders.base import as_embedder
-from almanaq.models.logged import DebugLog, LoggedModel, debug_log_from_environment
 from almanaq.models.private_files import default_cache_file, default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
-from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint
-from almanaq.models.rate import ConcurrentModel, Rate, RateLimitedModel
-from almanaq.models.reply_cache import ReplyCache
-from almanaq.models.retrying import RetryingModel
-from almanaq.models.sizes import reads_texts
+from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint, reads_texts
+from almanaq.models.retrying import ConcurrentModel, RetryingModel
 from almanaq.models.weights import GGUF, find_weights
 from almanaq.plugins import call_plugin, plugin_names
 
@@ -46,11 +43,9 @@ class ModelSettings:
         cache_file: the reply cache; None takes the one in the user's cache folder.
         budget: what may be spent; the default only counts.
         price: dollars for tokens; None looks in the user's prices file.
-        rate: maximum requests and tokens per minute; None: as fast as the server allows.
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
         batching: which calls may share a request; None: none.
         batch_api: read texts through the server's batch API, at half the price; of `openai:` models alone.
-        debug_log: where calls are logged; None: the file that ALMANAQ_DEBUG_LOG names, if any.
     """
 
     base_url: str | None = field(default=None, repr=False)
@@ -63,11 +58,9 @@ class ModelSettings:
     cache_file: Path | None = None
     budget: Budget = field(default_factory=Budget)
     price: Price | None = None
-    rate: Rate | None = None
     probabilities: bool = False
     batching: Batching | None = None
     batch_api: bool = False
-    debug_log: DebugLog | None = None
 
 
 def open_models(
@@ -81,9 +74,8 @@ def open_models(
 
     Args:
         spec: "local" (also None), "openai:MODEL", "gguf:NAME" (weights here, or their file), "replay:FILE" (what a
-            RecordingModel wrote), "PROVIDER:MODEL" of
-            another package (the entry points `almanaq.models`), a LanguageModel, or a Reader (also its own linker
-            where it has `link`).
+            RecordingModel of almanaq-bench wrote), "PROVIDER:MODEL" of another package (the entry points
+            `almanaq.models`), a LanguageModel, or a Reader (also its own linker where it has `link`).
         embedder: a name or an object; None takes "local", or "lexical" where the extra `local` is not installed.
         cache: store replies in the cache file; without it identical requests of one process are still sent once.
 
@@ -98,19 +90,25 @@ def open_models(
         raise UsageError(f"batch_api: only models of openai: have a batch API, not {kind!r}: leave it out")
     if isinstance(spec, Models):
         return spec
-    vectors = _open_embedder(embedder, settings)
+    named = embedder or "local"
+    vectors = open_embedder(named, settings=settings) if isinstance(named, str) else as_embedder(named)
     if spec is None or spec == "local":
         return _make_local_models(vectors, cache=cache)
     if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
-        from almanaq.models.replay import ReplayingModel
-
-        recorded = ReplayingModel(spec.removeprefix("replay:"))
-        return open_models(recorded, embedder=vectors, cache=False, settings=settings)
+        spec = import_bench("replay", "a replayed model").ReplayingModel(spec.removeprefix("replay:"))
     if isinstance(spec, str) and (added := _open_plugin(spec)) is not None:
         return open_models(added, embedder=vectors, cache=cache, settings=settings)
     if isinstance(spec, str):
-        open_ = _open_weights if spec.startswith(GGUF) and spec != GGUF else _open_language_model
-        model, settings = open_(spec, settings or ModelSettings())
+        settings = settings or ModelSettings()
+        if spec.startswith(GGUF) and spec != GGUF:
+            from almanaq.models.llama_server import CONTEXT_TOKENS, LlamaModel
+
+            name = spec.removeprefix(GGUF)
+            timeout = settings.timeout or call_timeout(find_endpoint("llamacpp").usual_timeout)
+            model: LanguageModel = LlamaModel(name, find_weights(name), timeout=timeout)
+            settings = replace(settings, concurrency=1, context_tokens=CONTEXT_TOKENS)
+        else:
+            model, settings = _open_language_model(spec, settings)
         return _make_models(model, vectors, settings, cache)
     if isinstance(spec, Reader):
         linker = spec if isinstance(spec, Linker) else _make_local_models(vectors).linker
@@ -139,25 +137,21 @@ def _add_batching(plain: PromptedReader, language: LanguageModel, batching: Batc
 
 
 def open_embedder(name: str, *, settings: ModelSettings | None = None) -> Embedder:
-    """Return the embedder of a name: `lexical`, `static`, `local`, `openai:MODEL`, or a path or hub name with a slash.
-
-    `local` resolves to `lexical` where the extra `local` is not installed; the result's `name` says so.
-    """
+    """Return the embedder of a name; `local` is `lexical` where the extra is not installed, as its `name` says."""
     from almanaq.models.embedders.base import LexicalEmbedder
 
     if name == "lexical":
         return LexicalEmbedder()
     if name == "static":
-        from almanaq.models.embedders.local import StaticEmbedder
-
-        return StaticEmbedder(default_cache_folder())
+        made: Embedder = import_bench("static_embedder", "the static embedder").StaticEmbedder(default_cache_folder())
+        return made
     if name.startswith("openai:") and name != "openai:":
         from almanaq.models.openai import OpenAIEmbedder
 
         settings = settings or ModelSettings()
         return OpenAIEmbedder(name.removeprefix("openai:"), settings.base_url, settings.api_key)
     if name == "local":
-        from almanaq.models.embedders.local import LocalEmbedder, local_is_installed
+        from almanaq.models.embedders.minilm import LocalEmbedder, local_is_installed
 
         return LocalEmbedder() if local_is_installed() else LexicalEmbedder()
     if "/" in name or os.sep in name:
@@ -177,25 +171,13 @@ def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> La
     """Return a model inside the wrappers that the settings ask for; a call passes the last one here first.
 
     Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it
-    waits. Metering and logging see physical calls.
+    waits. Metering sees physical calls.
     """
-    wrapped = model
-    log = settings.debug_log or debug_log_from_environment()
-    if log is not None:
-        wrapped = LoggedModel(wrapped, log, secrets=getattr(model, "secrets", ()))
     most_output = getattr(model, "most_output_tokens", None)
-    wrapped = MeteredModel(wrapped, settings.budget, settings.price, most_output=most_output)
-    if settings.rate is not None:
-        wrapped = RateLimitedModel(wrapped, settings.rate)
-    wrapped = RetryingModel(ConcurrentModel(wrapped, settings.concurrency), attempts=settings.attempts)
+    metered = MeteredModel(model, settings.budget, settings.price, most_output=most_output)
+    wrapped = RetryingModel(ConcurrentModel(metered, settings.concurrency), attempts=settings.attempts)
     file = (settings.cache_file or default_cache_file()) if cache else None
     return CachedModel(wrapped, ReplyCache(file), identity=getattr(model, "identity", model.name))
-
-
-def _open_embedder(embedder: str | Embedder | None, settings: ModelSettings | None) -> Embedder:
-    if embedder is None:
-        return open_embedder("local")
-    return open_embedder(embedder, settings=settings) if isinstance(embedder, str) else as_embedder(embedder)
 
 
 def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
@@ -206,7 +188,6 @@ def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
 
 
 def _open_plugin(spec: str) -> LanguageModel | Reader | None:
-    """Return the model that a plugin provides under a provider's name, None where there is none."""
     provider, _, name = spec.partition(":")
     if provider in ("local", "gguf", *PROVIDERS):
         return None
@@ -239,25 +220,6 @@ def _open_language_model(
     return model, settings
 
 
-def _open_batch_model(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
-    """Return the model that reads texts through its server's batch API, with settings that let one batch hold all."""
-    from almanaq.models.batch_api import MOST_REQUESTS, BatchModel, batch_price
-
-    file = (settings.cache_file or default_cache_file()).with_name("batches.sqlite")
-    settings = replace(settings, price=batch_price(settings.price), concurrency=MOST_REQUESTS, rate=None)
-    return _open_language_model(spec, settings, partial(BatchModel, file=file))
-
-
-def _open_weights(spec: str, settings: ModelSettings) -> tuple[LanguageModel, ModelSettings]:
-    """Return the model of weights on this machine: one call at a time."""
-    from almanaq.models.llama_server import CONTEXT_TOKENS, LlamaModel
-
-    name = spec.removeprefix(GGUF)
-    timeout = settings.timeout or call_timeout(find_endpoint("llamacpp").usual_timeout)
-    model = LlamaModel(name, find_weights(name), timeout=timeout)
-    return model, replace(settings, concurrency=1, context_tokens=CONTEXT_TOKENS)
-
-
 def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettings, cache: bool) -> Models:
     from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 
@@ -265,7 +227,12 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
     if not reads_texts(model.name):  # it writes queries alone
         return replace(_make_local_models(embedder, cache=cache), name=model.name, language=language)
     if settings.batch_api:
-        model, settings = _open_batch_model(model.name, settings)
+        from almanaq.models.batch_api import MOST_REQUESTS, BatchModel, batch_price
+
+        file = (settings.cache_file or default_cache_file()).with_name("batches.sqlite")
+        # One batch holds all requests.
+        settings = replace(settings, price=batch_price(settings.price), concurrency=MOST_REQUESTS)
+        model, settings = _open_language_model(model.name, settings, partial(BatchModel, file=file))
         reading = wrap_model(model, settings, cache)
     plain = PromptedReader(
         reading,
@@ -277,15 +244,9 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
     return Models(model.name, reader, PromptedLinker(language), embedder, language, settings.price)
 
 
-_BATCHED_PROVIDERS = ("openai", "azure")
-
-
 def default_batching(model: str) -> Batching | None:
-    """Return the batching of a model where the user sets none; None: each call is made alone.
-
-    Batches were measured with hosted models only, so the small models of local servers read each text alone.
-    """
-    if model.partition(":")[0] not in _BATCHED_PROVIDERS:
+    """Return the batching where the user sets none: of hosted models alone, as only with those it was measured."""
+    if model.partition(":")[0] not in ("openai", "azure"):
         return None
     from almanaq.models.batching import AGREED
 

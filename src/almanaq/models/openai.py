@@ -25,12 +25,11 @@ from almanaq.models.http import (
     JsonServer,
     NoReply,
     Reply,
-    address_error,
     address_identity,
     find_secrets,
     redact_address,
+    redact_keys,
 )
-from almanaq.models.logged import redact_keys
 from almanaq.models.openai_replies import (
     ChatStream,
     count_cached_tokens,
@@ -48,9 +47,9 @@ from almanaq.models.openai_replies import (
     read_token_count,
     read_verdict_probabilities,
 )
-from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
+from almanaq.models.protocols import Completion, Price, Prompt, Usage
+from almanaq.models.providers import ask_context
 from almanaq.models.retrying import FailedCall, seconds_to_wait
-from almanaq.models.sizes import ask_context
 
 _log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
@@ -76,14 +75,10 @@ class OpenAIModel:
     the call that was refused fails, and RetryingModel repeats it at once.
 
     Args:
-        model: the server's name for the model.
-        base_url: the server's address, by default OPENAI_BASE_URL, else OpenAI's.
-        api_key: by default OPENAI_API_KEY; a server at another address than OpenAI's may need none.
-        timeout: seconds until a call is abandoned.
+        base_url, api_key: by default OPENAI_BASE_URL, else OpenAI's, and OPENAI_API_KEY; other servers may need none.
         price: what tokens cost; None leaves `usage.money` unknown.
         reasoning_effort: sent to models that reason, e.g. "low".
         provider: the part of the model's name before the colon.
-        most_bytes: the longest reply that is read.
     """
 
     def __init__(
@@ -132,7 +127,12 @@ class OpenAIModel:
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply to a prompt; raises FailedCall for this call, ModelError when no call can succeed."""
         if "system" in self._refused:
-            prompt = replace(prompt, messages=_merge_system(prompt.messages))
+            # The instructions go to the head of the first message of the user.
+            system = "\n\n".join(m.content for m in prompt.messages if m.role == "system")
+            first, *others = [m for m in prompt.messages if m.role != "system"]
+            if system:
+                first = replace(first, content=f"{system}\n\n{first.content}")
+            prompt = replace(prompt, messages=(first, *others))
         request = self._make_request(prompt)
         stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
         try:
@@ -261,7 +261,6 @@ class OpenAIModel:
         return {key: value for key, value in request.items() if key not in self._refused}
 
     def _read_usage(self, content: Mapping[str, Any], prompt: Prompt) -> Usage:
-        """Return the cost that the reply reports; where it reports none, an estimate from text lengths."""
         output_tokens = read_token_count(
             content, "completion_tokens", most=lambda: self.most_output_tokens(prompt), server=self._base_url
         )
@@ -278,33 +277,17 @@ class OpenAIModel:
 
 
 def _output_limit_of(request: Mapping[str, Any]) -> int:
-    """Return the output tokens that a request asks for at most, under either name; 0 where it names none."""
     return request.get("max_completion_tokens") or request.get("max_tokens") or 0
 
 
 def _ask_otherwise(message: str) -> FailedCall:
-    """Return the failure of a call that is repeated at once in another form."""
     return FailedCall(message, usage=Usage(calls=1), at_once=True)
-
-
-def _merge_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages with the instructions at the head of the first one of the user."""
-    system = "\n\n".join(message.content for message in messages if message.role == "system")
-    first, *others = [message for message in messages if message.role != "system"]
-    return (replace(first, content=f"{system}\n\n{first.content}"), *others) if system else messages
 
 
 class OpenAIEmbedder:
     """An Embedder behind an OpenAI-compatible server; sends texts in batches and normalizes the vectors.
 
-    Questions and documents are distinguished in the way known for the model's name: by `input_type`, dropped once a
-    server refuses it, or by a prefix.
-
-    Args:
-        batch: texts in a request; `attempts`: maximum attempts for a request.
-
-    Attributes:
-        usage: the cost so far.
+    Questions and documents are distinguished by `input_type`, dropped once a server refuses it, or by a prefix.
     """
 
     remote = True
@@ -337,19 +320,14 @@ class OpenAIEmbedder:
 
     def embed_questions(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of questions, shape (len(texts), dimensions)."""
-        return self._embed_texts([self._prefixes.question + text for text in texts], 0)
+        return run_sync(self._embed_batches([self._prefixes.question + text for text in texts], 0))
 
     def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors of documents, shape (len(texts), dimensions)."""
-        return self._embed_texts([self._prefixes.document + text for text in texts], 1)
-
-    def _embed_texts(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        if not texts:
-            return np.zeros((0, 0), np.float32)
-        return run_sync(self._embed_batches(texts, kind))
+        return run_sync(self._embed_batches([self._prefixes.document + text for text in texts], 1))
 
     async def _embed_batches(self, texts: Sequence[str], kind: int) -> NDArray[np.float32]:
-        """Return the vectors of texts; a refused batch is halved, and a text that is too long is cut."""
+        # A refused batch is halved, and a text that is too long is cut.
         vectors, start = [], 0
         while start < len(texts):
             batch = texts[start : start + self._batch]
@@ -367,10 +345,9 @@ class OpenAIEmbedder:
                         self._most = self._batch  # it takes no more texts at once
                     continue
             start += len(batch)
-        return np.concatenate(vectors)
+        return np.concatenate(vectors) if vectors else np.zeros((0, 0), np.float32)
 
     async def _embed_cut(self, text: str, kind: int) -> NDArray[np.float32]:
-        """Return the vector of the longest beginning of a text that the server reads, by halves."""
         length = len(text) // 2
         while length:
             try:
@@ -434,14 +411,19 @@ class OpenAIEmbedder:
         return normalize(vectors)
 
     def _read_vectors(self, content: Mapping[str, Any], count: int, usage: Usage) -> NDArray[np.float32]:
-        """Return the vectors of a reply in the order of the texts; raises FailedCall, with the cost, if invalid."""
         try:
             data = content["data"]
             # Some servers number nothing, and keep the order.
             numbered = any(item.get("index") is not None for item in data)
             items = sorted(data, key=lambda item: int(item["index"])) if numbered else data
             with np.errstate(over="ignore"):
-                vectors = np.array([_read_vector(item["embedding"]) for item in items], np.float32)
+                # Some servers write vectors as base64 of 32-bit floats, unasked.
+                written = (item["embedding"] for item in items)
+                read = [
+                    np.frombuffer(base64.b64decode(each, validate=True), "<f4") if isinstance(each, str) else each
+                    for each in written
+                ]
+                vectors = np.array(read, np.float32)
             places = [int(item["index"]) for item in items] if numbered else list(range(len(items)))
         except (ValueError, TypeError, LookupError, AttributeError) as problem:
             raise FailedCall(f"the server's reply holds no vectors: {str(problem)[:200]}", usage=usage) from problem
@@ -463,16 +445,17 @@ class OpenAIEmbedder:
         record_usage(self.name, usage, virtual=usage.calls, purpose="embed")
 
 
-def _read_vector(written: object) -> object:
-    """Return a vector as numbers; some servers write it as base64 of 32-bit floats, unasked."""
-    return np.frombuffer(base64.b64decode(written, validate=True), "<f4") if isinstance(written, str) else written
-
-
 def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str]:
     """Return the server's address and the key to send, from arguments, else from the environment."""
     address = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).rstrip("/")
-    if not _is_address(address):
-        raise address_error(address, OPENAI)
+    try:
+        parts = urlsplit(address)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        shown = redact_address(address)
+        raise ModelError(f"{shown!r} is not the address of a server: set OPENAI_BASE_URL to one such as {OPENAI}")
     if "@" in urlsplit(address).netloc:
         raise ModelError(
             f"the address {redact_address(address)} holds a user or a password: leave them out of OPENAI_BASE_URL, and"
@@ -486,14 +469,6 @@ def address_and_key(base_url: str | None, api_key: str | None) -> tuple[str, str
             "OPENAI_API_KEY contains characters that are invalid in a key: set it again, without line ends or quotes"
         )
     return address, key or "none"
-
-
-def _is_address(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _make_headers(base_url: str, key: str) -> dict[str, str]:

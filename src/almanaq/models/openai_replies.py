@@ -6,12 +6,11 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
-from almanaq.models.http import SHORTEST_SECRET, NoReply, remove_secrets
-from almanaq.models.logged import redact_keys
+from almanaq.models.http import SHORTEST_SECRET, NoReply, may_pass, redact_keys, remove_secrets
 from almanaq.models.protocols import VERDICTS, Completion, PieceSink, Usage
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableReply
 
@@ -24,13 +23,8 @@ _warned = set[str]()
 def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[], int], server: str) -> int | None:
     """Return a token count that a reply reports, None where it reports none.
 
-    An impossible number counts as the maximum that the call can have cost, with a warning: a false report must not
-    stretch a budget.
-
-    Args:
-        name: the key of the count in the reply.
-        most: returns the maximum tokens that the call can have cost.
-        server: the server's address, for the warning.
+    An impossible number counts as the `most` that the call can have cost, with a warning about the server: a false
+    report must not stretch a budget.
     """
     usage = content.get("usage")
     stated = usage.get(name) if isinstance(usage, dict) else None
@@ -100,7 +94,6 @@ def read_verdict_probabilities(content: Mapping[str, Any]) -> Mapping[str, float
 
 
 def _read_token(token: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    """Return a token and the probabilities of its alternatives, itself included."""
     others = token.get("top_logprobs") or ()
     alternatives = {str(other["token"]): _read_probability(other) for other in others}
     return str(token["token"]), {**alternatives, str(token["token"]): _read_probability(token)}
@@ -124,16 +117,12 @@ def read_likelihood(content: Mapping[str, Any]) -> float | None:
 
 
 def _find_possible_verdicts(text: str) -> Sequence[str] | None:
-    """Return the verdicts compatible with a partial reply; None before its value begins."""
+    # Those compatible with a partial reply; None before its value begins.
     start = _VALUE.search(text)
-    return None if start is None else tuple(_match_prefix(text[start.end() :].lower()))
-
-
-def _match_prefix(text: str) -> Iterator[str]:
-    for verdict in VERDICTS:
-        whole = "null" if verdict == "null" else json.dumps(verdict).lower()
-        if whole.startswith(text) or text.startswith(whole):
-            yield verdict
+    if start is None:
+        return None
+    value, wholes = text[start.end() :].lower(), {"Yes": '"yes"', "No": '"no"', "null": "null"}
+    return [verdict for verdict, whole in wholes.items() if whole.startswith(value) or value.startswith(whole)]
 
 
 _ONE_CALL = Usage(calls=1)
@@ -225,7 +214,7 @@ def make_status_error(
         message = f"the text is longer than {model!r} reads: {shown}"
         cause = "longer than the model reads"
         return FailedCall(message, retryable=False, usage=_ONE_CALL, cause=cause, too_long=True)
-    if status in (408, 409, 425, 429) or status >= 500:
+    if may_pass(status):
         message, cause = f"the server answered {status}: {shown}", f"HTTP {status}"
         return FailedCall(message, retry_after=retry_after, usage=_ONE_CALL, cause=cause, too_many=status == 429)
     setup = None
@@ -271,8 +260,7 @@ def _shorten(found: object) -> str:
 
 
 _WAIT = re.compile(
-    r"(?:retry|try again|retrydelay)\W{1,6}(?:(?:in|after)\W{1,3})?((?:[\d.]+\s?(?:ms|s|m|h)\w*\s?)+)",
-    re.IGNORECASE,
+    r"(?:retry|try again|retrydelay)\W{1,6}(?:(?:in|after)\W{1,3})?((?:[\d.]+\s?(?:ms|s|m|h)\w*\s?)+)", re.IGNORECASE
 )
 _DURATION = re.compile(r"([\d.]+)\s?(ms|s|m|h)")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -293,7 +281,6 @@ def read_retry_after(headers: Mapping[str, str], message: str = "") -> float | N
 
 
 def _read_duration(text: str) -> float | None:
-    """Return the seconds of a duration as servers write it: `1m30s`, `250ms`, `7.5`."""
     try:
         return float(text)
     except ValueError:
@@ -313,13 +300,9 @@ def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
 
 
 def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
-    """Return the JSON object in the body of a reply.
-
-    Raises:
-        FailedCall: it is broken; ModelError: it is of another protocol, and the server never spoke the right one.
-    """
+    """Return the JSON object of a reply. Raises FailedCall; ModelError where no server ever spoke the protocol."""
     try:
-        content = _load_json(body)
+        content = json.loads(body)  # which detects UTF-16 and UTF-32
     except (ValueError, RecursionError) as problem:
         if not served and not body.lstrip().startswith(b"{"):
             raise _protocol_error(base_url, body) from problem
@@ -333,13 +316,6 @@ def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any
             f"the reply is not a chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
         )
     return content
-
-
-def _load_json(body: bytes) -> Any:
-    try:
-        return json.loads(body.decode())
-    except ValueError:
-        return json.loads(body)  # json detects UTF-16 and UTF-32
 
 
 def _protocol_error(base_url: str, body: bytes) -> ModelError:
@@ -371,11 +347,7 @@ _END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return
 
 
 def drop_reasoning(text: str) -> str:
-    """Return what a reply says after the visible reasoning before it; "" where it ends within that.
-
-    >>> drop_reasoning('Is it "No"?</think>{"value": "Yes"}<|im_end|>')
-    '{"value": "Yes"}'
-    """
+    """Return what a reply says after the visible reasoning before it; "" where it ends within that."""
     text = _END_MARKS.sub("", text.removeprefix("\ufeff"))
     end = _REASONING_ENDS.match(text)
     if end is not None and not _is_object(text):  # else it stands in a quote
@@ -391,7 +363,6 @@ def _is_object(text: str) -> bool:
 
 
 def _read_elsewhere(message: Mapping[str, Any]) -> str:
-    """Return a JSON object that stands beside an empty content, as the arguments of a tool call or as reasoning."""
     places = [message.get(name) for name in ("reasoning_content", "reasoning")]
     calls = message.get("tool_calls")
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
@@ -505,6 +476,5 @@ class ChatStream:
         return remove_secrets("".join(self._texts), self._secrets)
 
     def _beginning_of_a_secret(self, text: str) -> int:
-        """Return how many characters at the end of a text may begin a secret."""
         begun = (secret[:n] for secret in self._secrets for n in range(1, len(secret)))
         return max((len(start) for start in begun if text.endswith(start)), default=0)

@@ -6,9 +6,10 @@ import os
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 _OTHER_USERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -26,10 +27,7 @@ def default_cache_file() -> Path:
 
 
 def make_private(file: Path) -> None:
-    """Create an empty file, with its folder, that only its owner can read; restrict an existing one.
-
-    Another user's file is left alone. Raises OSError where the file cannot be created.
-    """
+    """Create an empty file, with its folder, that only its owner can read; restrict one of this user's."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         found = file.stat()
@@ -80,21 +78,16 @@ def _create(file: Path) -> None:
 UNUSABLE = (sqlite3.Error, UnicodeError)
 """Errors of a damaged file: SQLite's message may quote bytes that are not text, which Python cannot decode."""
 _BUSY_SECONDS = 30
+_KEYS_PER_STATEMENT = 64
 
 
 def open_sqlite(
     file: Path | None, schema: str, version: int, upgrade: Callable[[sqlite3.Connection], None] | None = None
 ) -> sqlite3.Connection:
-    """Open a private SQLite file, created if missing; any thread may use the connection.
+    """Open a private SQLite file, or a database in memory; any thread may use the connection.
 
-    Args:
-        file: None opens a database in memory.
-        schema: statements that create missing tables.
-        version: of the schema; a file of another version is refused.
-        upgrade: adds what older files of this version lack.
-
-    Raises:
-        OSError, sqlite3.Error, UnicodeError: the file cannot be used.
+    A file of another version of the schema is refused; `upgrade` adds what older files of this version lack. Raises
+    OSError, sqlite3.Error or UnicodeError.
     """
     if file is not None:
         make_private(file)
@@ -117,6 +110,23 @@ def open_sqlite(
     return connection
 
 
+def find_rows(connection: sqlite3.Connection, select: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the keys that a table holds; SQLite caches a statement for each number of keys."""
+    for start in range(0, len(keys), _KEYS_PER_STATEMENT):
+        part = keys[start : start + _KEYS_PER_STATEMENT]
+        yield from connection.execute(f"{select} WHERE key IN ({', '.join('?' * len(part))})", part)
+
+
+def add_column(connection: sqlite3.Connection, table: str, column: str) -> None:
+    """Add a column that older files lack."""
+    if column.partition(" ")[0] not in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}:
+        try:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+        except sqlite3.OperationalError as problem:
+            if "duplicate column" not in str(problem):  # another process was quicker
+                raise
+
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START_FIELD = 19
 """Index of the start time, in ticks since boot, among the fields of `/proc/PID/stat` after the name."""
@@ -125,13 +135,8 @@ _START_FIELD = 19
 def process_mark(pid: int | None = None) -> str:
     """Return the boot and start time of a process: a later process with the same number has another mark.
 
-    A number alone does not identify a process: in a container that was killed and restarted, the new process often
-    has the number of the old one.
-
-    Args:
-        pid: None is this process, which the system may list under another number.
-
-    Returns "" where there is no such process, or the system does not tell.
+    In a container that was killed and restarted, the new process often has the number of the old one. "" where there
+    is no such process, or the system does not tell; None is this process, which the system may list otherwise.
     """
     with suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{'self' if pid in (None, os.getpid()) else pid}/stat").read_text("utf-8", "replace")

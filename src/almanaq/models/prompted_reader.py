@@ -9,14 +9,13 @@ from contextvars import Context
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from almanaq.errors import ModelCallError
 from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
     AllOf,
-    AnswerType,
     Completion,
     LanguageModel,
     LinkRequest,
@@ -28,8 +27,8 @@ from almanaq.models.protocols import (
     Usage,
     forget_reply,
 )
+from almanaq.models.providers import USUAL_CONTEXT
 from almanaq.models.retrying import FailedCall, UnusableReply
-from almanaq.models.sizes import USUAL_CONTEXT
 from almanaq.models.text_calls import (
     MalformedReply,
     OutsideOptions,
@@ -113,11 +112,9 @@ class PromptedReader:
         return await self.convert_value(call, reply)
 
     def _part_of(self, context_tokens: int) -> int:
-        """Return the tokens of a document that fit into a context, beside the prompt and the reply."""
         return max(_LEAST_PART, context_tokens - self._max_output - 700)
 
     async def _fit_context(self, call: TextCall) -> None:
-        """Ask the server how much its model reads, once, when a document is long enough for that to matter."""
         ask = self._ask_context
         if ask is None or sum(map(estimate_tokens, call.passages)) <= _SHORT_TOKENS:
             return
@@ -163,8 +160,7 @@ class PromptedReader:
                 self.part_tokens = min(self.part_tokens, max(_LEAST_PART, longest // 2))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
-        asked = call.question, call.type, call.options, call.compared, call.from_rows, call.about, call.served
-        frame, schema = _make_frame(call.function, *asked, part, parts, len(pieces))
+        frame, schema = _make_frame(replace(call, passages=(), beside=False), part, parts, len(pieces))
         shown = [piece.text for piece in pieces]
         prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
         prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
@@ -192,7 +188,6 @@ class PromptedReader:
         return parsed, usage
 
     async def _combine_parts(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
-        """Combine the replies to the parts of a document into one, in several rounds if they are long."""
         usage = sum((reply.usage for reply in replies), Usage())
         telling = [reply for reply in replies if reply.value is not None or any(reply.verdicts.values())]
         if len(telling) < 2:
@@ -233,54 +228,33 @@ class PromptedReader:
 
 
 @lru_cache(maxsize=256)
-def _make_frame(
-    function: Literal["answer", "summary"],
-    question: str,
-    type_: AnswerType,
-    options: tuple[str, ...],
-    compared: tuple[str, ...],
-    from_rows: bool,
-    about: str,
-    served: str,
-    part: int,
-    parts: int,
-    count: int,
-) -> tuple[Frame, dict[str, object]]:
-    """Return the prompt of a question without documents, and its reply schema; cached, as a query has few."""
-    call = TextCall(function, (), question, type_, options, compared, from_rows, about, served)
-    name = "summarise" if function == "summary" else "answer_list" if type_ == "list" else "answer"
-    file = prompt_file(name)
-    return file.frame({**prompt_values(call), "part": part, "parts": parts}, count), reply_schema(call)
+def _make_frame(call: TextCall, part: int, parts: int, count: int) -> tuple[Frame, dict[str, object]]:
+    """Return the prompt of a call without passages, and its reply schema; cached, as a query has few."""
+    name = "summarise" if call.function == "summary" else "answer_list" if call.type == "list" else "answer"
+    return prompt_file(name).frame({**prompt_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 
 
 def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
-    """Parse a reply, with the probability of each literal where the server reported it."""
     parsed = parse_reply(completion.text, call)
     probabilities = completion.probabilities
     if probabilities is None or not call.yes_or_no:
         return parsed
     yes = canonical("Yes")
-    return replace(
-        parsed, probabilities={c: probabilities["Yes" if canonical(c) == yes else "No"] for c in call.compared}
-    )
+    found = {c: probabilities["Yes" if canonical(c) == yes else "No"] for c in call.compared}
+    return replace(parsed, probabilities=found)
 
 
 def prompt_values(call: TextCall) -> dict[str, object]:
     """Return the template values of a call, except its document."""
     form = TYPE_FORMS[call.type] or (_COUNTED if call.served and _COUNTS.search(call.question) else "")
-    sentence = bool(call.served and not form and _OPEN.match(call.question))
-    values: dict[str, object] = {"question": call.question, "from_rows": call.from_rows, "about": call.about}
-    values["function"] = call.function
-    values |= {"options": call.options, "compared": call.compared, "form": form}
-    values |= {"served": call.served, "sentence": sentence}
-    return values | {"yes_or_no": _verdicts_to_quote(call) if call.yes_or_no else ""}
-
-
-def _verdicts_to_quote(call: TextCall) -> str:
-    """Name the verdicts that need quotes: those that the query looks for."""
-    return " and ".join(
-        word for word in ('"Yes"', '"No"') if canonical(word.strip('"')) in map(canonical, call.compared)
-    )
+    compared = set(map(canonical, call.compared)) if call.yes_or_no else ()
+    names = ("function", "question", "from_rows", "about", "options", "compared", "served")
+    return {name: getattr(call, name) for name in names} | {
+        "form": form,
+        "sentence": bool(call.served and not form and _OPEN.match(call.question)),
+        # The verdicts that need quotes are those that the query looks for.
+        "yes_or_no": " and ".join(f'"{word}"' for word in ("Yes", "No") if canonical(word) in compared),
+    }
 
 
 class PromptedLinker:
@@ -307,7 +281,6 @@ class PromptedLinker:
 
 
 def _parse_links(text: str) -> tuple[frozenset[str], bool]:
-    """Return the chosen values, and whether a row must have all of them."""
     reply = parse_object(text)
     values = reply.get("values")
     if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
@@ -316,11 +289,7 @@ def _parse_links(text: str) -> tuple[frozenset[str], bool]:
 
 
 async def ask_model(model: LanguageModel, prompt: Prompt, parse: Callable[[str], P]) -> tuple[P, Usage, int]:
-    """Return a model's reply as parsed by `parse`, its cost, and the number of repairs (0 or 1).
-
-    Raises:
-        UnusableReply: `parse` refused the reply and its repair.
-    """
+    """Return a model's reply as parsed, its cost, and the number of repairs (0 or 1). Raises UnusableReply."""
     return await _ask_with_repair(model, prompt, lambda completion: parse(completion.text))
 
 
@@ -360,7 +329,6 @@ def _describe_finding(reply: TextReply) -> str:
 
 
 def _choose_quotes(replies: Sequence[TextReply], value: str | None) -> tuple[Quote, ...]:
-    """Return quotes of the parts that agree with the combined value, else of any part."""
     if value is None:
         return ()
     agreeing = [r for r in replies if r.value is not None and canonical(r.value) == canonical(value)]

@@ -21,11 +21,6 @@ class Usage:
     """What calls cost. `money` is in US dollars, None when a price is unknown.
 
     `cached_input_tokens` is the share of `input_tokens` that the server served from its prefix cache.
-
-    >>> (Usage(calls=1, money=0.25) + Usage(calls=2, money=0.5)).money
-    0.75
-    >>> (Usage(money=0.25) + Usage(money=None)).money is None
-    True
     """
 
     calls: int = 0
@@ -205,13 +200,7 @@ class TextCall:
 
     @property
     def yes_or_no(self) -> bool:
-        """Whether all that is asked for is a verdict: every literal that the answer is compared with is yes or no.
-
-        >>> TextCall("answer", ("Rex barks.",), "does it bark?", compared=("Yes",)).yes_or_no
-        True
-        >>> TextCall("answer", ("Rex barks.",), "what does it do?", compared=("barks",)).yes_or_no
-        False
-        """
+        """Whether all that is asked for is a verdict: the answer is compared with yes or no alone."""
         if not self.compared or self.type != "text":
             return False
         return {canonical(literal) for literal in (*self.compared, *self.options)} <= {"yes", "no"}
@@ -225,13 +214,7 @@ class TextCall:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words of a passage: `passages[passage][start : start + len(text)] == text`.
-
-    >>> passages = ("Rex is friendly.", "He barks.")
-    >>> quote = Quote(passage=1, start=3, text="barks")
-    >>> passages[quote.passage][quote.start : quote.start + len(quote.text)]
-    'barks'
-    """
+    """Words of a passage: `passages[passage][start : start + len(text)] == text`."""
 
     passage: int
     start: int
@@ -284,10 +267,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """Asks which of `values`, all those of an ENUM column, mean the same as `literal` (paper, section 5.2).
-
-    `several` says that a row of the column holds several values.
-    """
+    """Asks which of an ENUM column's values mean the same as `literal`; `several`: a row holds several (5.2)."""
 
     literal: str
     column: str
@@ -312,10 +292,7 @@ class AllOf(tuple[str, ...]):
 
 @runtime_checkable
 class Linker(Protocol):
-    """Gives the values that mean the same as a literal: several, one or none; always a subset of the values.
-
-    A row matches if it has any of them; for AllOf, if it has all.
-    """
+    """Gives the values that mean the same as a literal: a row matches if it has any of them, all of an AllOf."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Where model servers are: a provider's address and key, servers found on this machine, and what `auto` picks.
+"""Where model servers are and how large their models: addresses, keys, servers of this machine, what `auto` picks.
 
 A key goes only to the server that it was given for: OPENAI_API_KEY to OPENAI_BASE_URL or OpenAI, AZURE_OPENAI_API_KEY
 to AZURE_OPENAI_ENDPOINT, none to the servers of this machine.
@@ -14,15 +14,18 @@ import asyncio
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
-from almanaq.errors import ModelError, UsageError
+from almanaq.errors import AlmanaqError, ModelError, UsageError
 from almanaq.event_loops import run_sync
 from almanaq.models.http import JsonServer, NoReply, redact_address
-from almanaq.models.weights import chosen_file, model_of
+from almanaq.models.protocols import LanguageModel
+from almanaq.models.weights import GGUF, chosen_file, find_weights, model_of
 
 DEFAULT_PORTS = {"ollama": 11434, "llamacpp": 8080, "lmstudio": 1234, "vllm": 8000}
 """By provider, in order of preference."""
@@ -53,10 +56,7 @@ class Server:
 
 
 def server_addresses() -> dict[str, str]:
-    """Return the addresses to probe, by provider: those of ALMANAQ_LOCAL_SERVERS, else the default ports here.
-
-    The variable is `none`, or a comma-separated list such as `ollama=http://127.0.0.1:11434/v1`.
-    """
+    """Return the addresses to probe, by provider: those of ALMANAQ_LOCAL_SERVERS, or the usual ports here."""
     named = os.environ.get("ALMANAQ_LOCAL_SERVERS", "").strip()
     if named.lower() == "none":
         return {}
@@ -122,13 +122,10 @@ async def _list_models(address: str, key: str, seconds: float) -> tuple[str, ...
     with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
         reply = await server.get("/models")
         if reply.status == 200:
-            return tuple(_keep_printable(item["id"] for item in json.loads(reply.body)["data"]))
+            names = [item["id"] for item in json.loads(reply.body)["data"]]
+            # A server is not trusted: names that are safe to print and to pass back.
+            return tuple(n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME)
     return None
-
-
-def _keep_printable(names: Iterable[object]) -> list[str]:
-    """Keep the names that are safe to print and to pass back, as a server is not trusted."""
-    return [n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME]
 
 
 PROVIDERS = ("openai", "azure", *DEFAULT_PORTS)
@@ -149,7 +146,16 @@ def find_endpoint(provider: str, base_url: str | None = None, api_key: str | Non
     if provider == "openai":
         return Endpoint(base_url, api_key)
     if provider == "azure":
-        return Endpoint(base_url or _azure_address(), api_key or _azure_key())
+        endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
+        address = base_url or (endpoint and f"{endpoint.removesuffix('/openai/v1')}/openai/v1")
+        key = api_key or os.environ.get("AZURE_OPENAI_API_KEY", "")
+        if not address:
+            raise ModelError(
+                "azure: needs the resource's address: set AZURE_OPENAI_ENDPOINT, as https://NAME.openai.azure.com"
+            )
+        if not key:
+            raise ModelError("azure: needs the resource's key: set AZURE_OPENAI_API_KEY")
+        return Endpoint(address, key)
     # A model on a small machine may take minutes for a long document.
     return Endpoint(base_url or find_address(provider), api_key or NO_KEY, _LOCAL_TIMEOUT)
 
@@ -168,35 +174,13 @@ def call_timeout(usual: float) -> float:
     return seconds
 
 
-def _azure_address() -> str:
-    endpoint = os.environ.get("AZURE_OPENAI_ENDPOINT", "").rstrip("/")
-    if not endpoint:
-        raise ModelError(
-            "azure: needs the resource's address: set AZURE_OPENAI_ENDPOINT, as https://NAME.openai.azure.com"
-        )
-    return endpoint if endpoint.endswith("/openai/v1") else f"{endpoint}/openai/v1"
-
-
-def _azure_key() -> str:
-    key = os.environ.get("AZURE_OPENAI_API_KEY", "")
-    if not key:
-        raise ModelError("azure: needs the resource's key: set AZURE_OPENAI_API_KEY")
-    return key
-
-
 AUTO = "auto"
 _REMOTE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The model that `auto` picked.
-
-    Attributes:
-        name: as `--model` takes it.
-        place: the address that documents are sent to; None: they stay in this process.
-        reason: why this one, in a few words.
-    """
+    """The model that `auto` picked, the place that texts go to (None: this process), and why this one."""
 
     name: str
     place: str | None
@@ -244,3 +228,147 @@ def _choose_from_environment(address: str) -> ModelChoice:
         return ModelChoice(f"openai:{writers[0]}", shown, "OPENAI_BASE_URL; the only model there")
     state = "does not say which models it has" if names is None else f"has {len(writers):,} models"
     return ModelChoice("local", None, f"{shown} {state}: set OPENAI_MODEL, or give --model openai:NAME")
+
+
+SMALL_PARAMETERS = 4e9
+"""A model of at most so many parameters is small."""
+READING_PARAMETERS = 1e9
+"""A model of fewer is not asked about texts: it was not shown to read better than `local` does, at seconds a text
+(experiments/small_model/texts.json)."""
+LEAST_CONTEXT = 8192
+"""Tokens of context below which the prompts for large models do not fit."""
+_BYTES_A_PARAMETER = 0.8
+"""Of weights of 4 bits, tables of words included: what a file says of its model where its name says nothing."""
+_SECONDS = 2.0
+USUAL_CONTEXT = 32_000
+"""Tokens that a model is taken to read at once where neither a setting nor the server says."""
+_LEAST, _MOST = 256, 10_000_000
+"""Credible lengths."""
+_MOST_AT_ONCE = 131_072
+"""Longer prompts take more time than a call has: no model is given more, even if it could read more."""
+_LISTED = ("max_model_len", "loaded_context_length", "context_length", "context_window", "max_context_length")
+"""What vLLM, LM Studio, OpenRouter, Groq and Mistral call it in their lists of models."""
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)$", re.MULTILINE)
+_NAMED = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
+
+
+def is_small(model: LanguageModel | None) -> bool:
+    """Return whether a model on this machine gets the prompts for small models; False where nothing is known of it.
+
+    ALMANAQ_PROFILE, `small` or `full`, decides for any model. Its name tells, else its server where that says how many
+    parameters or how much context it has.
+    """
+    chosen = os.environ.get("ALMANAQ_PROFILE", "")
+    if chosen not in ("", "small", "full"):
+        raise UsageError(f"ALMANAQ_PROFILE: {chosen!r} is no profile: set it to small or full, or unset it")
+    if model is None or chosen:
+        return model is not None and chosen == "small"
+    provider, _, name = model.name.partition(":")
+    if provider not in (GGUF[:-1], *DEFAULT_PORTS):
+        return False
+    parameters = find_parameters(model.name)
+    if parameters is not None:
+        return parameters <= SMALL_PARAMETERS
+    stated, context = run_sync(_ask_size(provider, name)) if provider != GGUF[:-1] else (None, None)
+    return (stated is not None and stated <= SMALL_PARAMETERS) or (context is not None and context < LEAST_CONTEXT)
+
+
+def reads_texts(model: str) -> bool:
+    """Return whether a model is asked about texts, by the size that its name or its weights tell."""
+    parameters = find_parameters(model) if model.partition(":")[0] in (GGUF[:-1], *DEFAULT_PORTS) else None
+    return parameters is None or parameters >= READING_PARAMETERS
+
+
+def find_parameters(model: str) -> float | None:
+    """Return the parameters of a model by its name, or by the size of its weights here; None where neither tells."""
+    provider, _, name = model.partition(":")
+    parameters = read_parameters(name)
+    if parameters is None and provider == GGUF[:-1]:
+        with suppress(AlmanaqError, OSError):
+            return find_weights(name).stat().st_size / _BYTES_A_PARAMETER
+    return parameters
+
+
+def read_parameters(name: str) -> float | None:
+    """Return the parameters that a model's name tells; None where it tells none."""
+    found = _NAMED.findall(name)
+    return float(found[-1][0]) * (1e9 if found[-1][1] in "bB" else 1e6) if found else None
+
+
+async def _ask_size(provider: str, name: str) -> tuple[float | None, int | None]:
+    address, headers = find_address(provider), {"authorization": f"Bearer {NO_KEY}"}
+    stated: object = None
+    async with _connect(address, headers, ()) as (server, root):
+        with suppress(LookupError, TypeError, AttributeError):
+            if provider == "ollama":
+                shown: Any = await _get(root, "/api/show", {"model": name})
+                stated = read_parameters(shown["details"]["parameter_size"])
+            else:
+                listed: Any = await _get(server, "/models")
+                stated = {each["id"]: each for each in listed["data"]}[name]["meta"]["n_params"]
+    return stated if isinstance(stated, int | float) else None, await ask_context(address, headers, (), name)
+
+
+async def ask_context(address: str, headers: Mapping[str, str], secrets: tuple[str, ...], model: str) -> int | None:
+    """Return the tokens that a model reads at once, prompt and reply together; None where its server does not say."""
+    async with _connect(address, headers, secrets) as (server, root):
+        places: tuple[tuple[JsonServer, str, Callable[[Any], Iterable[object]]], ...] = (
+            (server, "/models", lambda found: _read_list(found["data"], model)),
+            (root, "/api/v0/models", lambda found: _read_list(found["data"], model)),  # LM Studio
+            (root, "/props", lambda found: [found["default_generation_settings"]["n_ctx"]]),  # llama.cpp
+            (root, "/api/ps", lambda found: _read_list(found["models"], model)),  # Ollama, of a model that is loaded
+        )
+        for place, path, read in places:
+            if (found := _read_length(await _get(place, path), read)) is not None:
+                return found
+        return _read_length(await _get(root, "/api/show", {"model": model}), _read_ollama)
+
+
+@asynccontextmanager
+async def _connect(
+    address: str, headers: Mapping[str, str], secrets: tuple[str, ...]
+) -> AsyncIterator[tuple[JsonServer, JsonServer]]:
+    """Give the server of the protocol, whose address ends in /v1, and the one beside it, which says more of itself."""
+    parts = urlsplit(address)
+    beside = urlunsplit(parts._replace(path=parts.path.rstrip("/").removesuffix("/v1")))
+    server, root = (JsonServer(each, headers, timeout=_SECONDS, secrets=secrets) for each in (address, beside))
+    try:
+        yield server, root
+    finally:
+        await server.close()
+        await root.close()
+
+
+async def _get(server: JsonServer, path: str, content: Mapping[str, Any] | None = None) -> object:
+    try:
+        reply = await (server.get(path) if content is None else server.post(path, content))
+        return json.loads(reply.body) if reply.status == 200 else None
+    except (NoReply, ValueError, RecursionError):
+        return None
+
+
+def _read_length(content: object, read: Callable[[Any], Iterable[object]]) -> int | None:
+    try:
+        stated = list(read(content))
+    except (LookupError, TypeError, AttributeError):
+        return None
+    lengths = (length for length in stated if isinstance(length, int) and not isinstance(length, bool))
+    return next((min(length, _MOST_AT_ONCE) for length in lengths if _LEAST <= length <= _MOST), None)
+
+
+def _read_list(models: Iterable[Mapping[str, Any]], model: str) -> list[object]:
+    listed = list(models)
+    own = [each for each in listed if model in (each.get("id"), each.get("name"), each.get("model"))]
+    return [
+        length
+        for each in own or (listed if len(listed) == 1 else ())
+        for length in ((each.get("meta") or {}).get("n_ctx"), *map(each.get, _LISTED))
+    ]
+
+
+def _read_ollama(shown: Any) -> list[object]:
+    if set_ := _NUM_CTX.search(shown.get("parameters") or ""):
+        return [int(set_[1])]
+    return [
+        min(length, USUAL_CONTEXT) for name, length in shown["model_info"].items() if name.endswith(".context_length")
+    ]

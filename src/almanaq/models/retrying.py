@@ -1,4 +1,4 @@
-"""Calls that fail: what a failure says, when a call is tried again, and how long it may take in all."""
+"""When a call is made: how many at once, how often one that fails is tried again, and how long it may take in all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TypeVar
 
 from almanaq.errors import ModelCallError, ModelError
+from almanaq.event_loops import PerLoop
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
 
 LONGEST_RETRY_AFTER = 60.0
@@ -21,8 +23,10 @@ _TOO_MANY_FACTOR = 8
 
 
 E = TypeVar("E", bound=Exception)
+_NOTHING = Usage()
 
 
+@dataclass(eq=False, repr=False)
 class FailedCall(ModelCallError):
     """One call to a model failed.
 
@@ -40,25 +44,19 @@ class FailedCall(ModelCallError):
         setup: the error that this is unless another text is answered: the key, the address or the model is wrong.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: float | None = None,
-        retryable: bool = True,
-        usage: Usage | None = None,
-        sure: bool = True,
-        cause: str = "the call failed",
-        at_once: bool = False,
-        too_long: bool = False,
-        too_many: bool = False,
-        cut: bool = False,
-        setup: ModelError | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.retry_after, self.retryable, self.usage, self.sure = retry_after, retryable, usage or Usage(), sure
-        self.at_once, self.too_long, self.too_many, self.cut = at_once, too_long, too_many, cut
-        self.cause, self.setup, self.tries = cause, setup, 1
+    message: str
+    _: KW_ONLY
+    retry_after: float | None = None
+    retryable: bool = True
+    usage: Usage = _NOTHING
+    sure: bool = True
+    cause: str = "the call failed"
+    at_once: bool = False
+    too_long: bool = False
+    too_many: bool = False
+    cut: bool = False
+    setup: ModelError | None = None
+    tries: int = 1
 
 
 class UnusableReply(FailedCall):
@@ -93,11 +91,7 @@ def describe_failure(failure: ModelCallError) -> tuple[str, int]:
 def seconds_to_wait(
     attempt: int, failure: FailedCall, *, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
 ) -> float:
-    """Return the seconds to wait before a retry: those the server asked for, else a random, doubling backoff.
-
-    Args:
-        attempt: how many attempts failed before this one.
-    """
+    """Return the seconds to wait after `attempt` earlier failures: as the server asked, else a doubling backoff."""
     most, asked = min(longest, base * 2**attempt), failure.retry_after
     jitter = random.uniform(0, most)
     # NaN, which a third-party model may pass on, counts as no request to wait.
@@ -114,11 +108,7 @@ _MAX_FORMS = 6
 class RetryingModel:
     """Retries a failed call after a random, doubling backoff, or the wait that the server asked for.
 
-    The reply's usage includes the cost of failed attempts.
-
-    Args:
-        attempts: maximum attempts; a repetition in another form does not count.
-        base: seconds; the n-th wait is random, between zero and base · 2ⁿ; longer after too many requests (429).
+    The usage includes the failed attempts; a repetition in another form is none.
     """
 
     def __init__(
@@ -170,3 +160,36 @@ class DeadlineModel:
     def forget(self, prompt: Prompt) -> None:
         """Drop an unusable reply, where the model caches replies."""
         forget_reply(self._model, prompt)
+
+
+calls_at_once: ContextVar[asyncio.Semaphore | None] = ContextVar("almanaq_calls_at_once", default=None)
+"""The slots of the current query: at most as many as the model has."""
+
+
+class ConcurrentModel:
+    """Limits the calls in flight in an event loop, and of each query; the others wait in order."""
+
+    bounds_calls = True
+
+    def __init__(self, model: LanguageModel, limit: int = 64) -> None:
+        self.name = model.name
+        self._model = model
+        self._slots = PerLoop(lambda: asyncio.Semaphore(limit))
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the reply, after waiting for a free slot."""
+        slots = await self._slots.get()
+        query, loop = calls_at_once.get(), asyncio.get_running_loop()
+        if query is not None:
+            await query.acquire()
+        try:
+            await slots.acquire()
+            try:
+                return await self._model.complete(prompt)
+            finally:
+                # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
+                # a killed process loses no more than the calls in flight.
+                loop.call_soon(slots.release)
+        finally:
+            if query is not None:
+                loop.call_soon(query.release)

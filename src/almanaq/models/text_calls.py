@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from almanaq.models.budget import estimate_tokens, record_count
-from almanaq.models.prompts.schemas import QUOTES, one_of
-from almanaq.models.prompts.schemas import strict_object as _object
+from almanaq.models.prompts import QUOTES, one_of
+from almanaq.models.prompts import strict_object as _object
 from almanaq.models.protocols import Quote, TextCall
 from almanaq.values import canonical, only_options, option_of, parse_list, write_list
 
@@ -58,7 +58,6 @@ def _split_passage(text: str, tokens: int) -> Iterator[tuple[int, str]]:
 
 
 def _count_fitting(text: str, start: int, limit: int) -> int:
-    """Return how many characters from `start` fit into `limit` bytes, at least one."""
     piece = text[start : start + limit]
     return max(1, len(piece.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")))
 
@@ -89,11 +88,7 @@ class OutsideOptions(MalformedReply):
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A parsed reply; `quotes` are words, not yet located.
-
-    `probabilities` are those of the compared literals, where the server reported them; `unreadable` says that the value
-    was not among the allowed ones.
-    """
+    """A parsed reply; quotes are words, not yet located; `unreadable`: the value was not an allowed one."""
 
     value: str | None
     verdicts: Mapping[str, bool | None]
@@ -135,11 +130,7 @@ def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
 
 
 def parse_object(text: str) -> dict[str, object]:
-    """Return the last complete JSON object of a reply: words, fences, end marks and drafts before it are no part of it.
-
-    >>> parse_object('Sure! {"value": "No"} Or rather: {"value": "Yes"}<|im_end|>')
-    {'value': 'Yes'}
-    """
+    """Return the last complete JSON object of a reply, whatever words, fences and drafts are around it."""
     found, problem, start = None, "it holds none", text.find("{")
     while start >= 0:
         try:
@@ -177,10 +168,7 @@ def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
 
 
 def _parse_yes_or_no(value: str | None, verdicts: object, quotes: tuple[str, ...], call: TextCall) -> ParsedReply:
-    """Return the reply to a yes-or-no question, whose value is the verdict.
-
-    Unrequested verdicts beside it must agree with it: a contradiction would leave the meaning open.
-    """
+    # Verdicts that were not asked for must agree: a contradiction would leave the meaning open.
     value = value and value.strip().rstrip(_ENDS)
     if canonical(value or "no") not in ("yes", "no"):
         raise MalformedReply(f'"value" is {value!r}, expected "Yes", "No" or null')
@@ -210,7 +198,6 @@ def _parse_value(value: object, options: Sequence[str]) -> str | None:
 
 
 def _parse_list_value(value: object, options: Sequence[str]) -> str | None:
-    """Return a list as JSON; a plain text is parsed as people write lists."""
     if isinstance(value, list):
         if not all(isinstance(item, str | int | float) for item in value):
             raise MalformedReply('"value" must be an array of strings, or null')
@@ -257,10 +244,7 @@ _MAX_QUOTES = 3
 
 
 def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
-    """Find quotes in the pieces shown; return them with their places in the document, and how many were not found.
-
-    White space and case may differ from the document.
-    """
+    """Return quotes with their places, white space and case aside, and how many are not in the pieces."""
     found: list[Quote] = []
     dropped = 0
     for words in quotes[:_MAX_QUOTES]:

@@ -32,7 +32,6 @@ class Offer:
     """Weights that can be fetched: the file of a repository at a revision, and the hash of its bytes."""
 
     name: str
-    parameters: float
     repository: str
     revision: str
     file: str
@@ -52,27 +51,30 @@ class Offer:
         return weights_folder() / self.file
 
 
-OFFERS = (
+OFFERS = tuple(
     Offer(
-        "qwen2.5-coder-0.5b",
-        0.5e9,
-        "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
-        "ebb2015119c907b064c512bf053e945850b5875f",
-        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        491_400_064,
-        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        f"qwen2.5-coder-{size}",
+        f"Qwen/Qwen2.5-Coder-{size.upper()}-Instruct-GGUF",
+        revision,
+        f"qwen2.5-coder-{size}-instruct-q4_k_m.gguf",
+        length,
+        sha256,
         "Apache-2.0",
-    ),
-    Offer(
-        "qwen2.5-coder-1.5b",
-        1.5e9,
-        "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-        "f86cb2c1fa58255f8052cc32aeede1b7482d4361",
-        "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        1_117_320_768,
-        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        "Apache-2.0",
-    ),
+    )
+    for size, revision, length, sha256 in (
+        (
+            "0.5b",
+            "ebb2015119c907b064c512bf053e945850b5875f",
+            491_400_064,
+            "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        ),
+        (
+            "1.5b",
+            "f86cb2c1fa58255f8052cc32aeede1b7482d4361",
+            1_117_320_768,
+            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        ),
+    )
 )
 """The smallest first; the first is the default, as only it was measured."""
 
@@ -92,11 +94,7 @@ def find_offer(name: str | None) -> Offer:
 
 
 def fetch_weights(offer: Offer, report: Report = lambda _: None) -> Path:
-    """Return the file of an offer, fetched where it is not there yet; what an earlier try left is gone on from.
-
-    Raises:
-        ModelError: the hub cannot be reached, or what came is not what was offered.
-    """
+    """Return the file of an offer; what an earlier try left is completed. Raises ModelError."""
     if offer.path.is_file() and offer.path.stat().st_size == offer.bytes:
         return offer.path
     if os.environ.get("ALMANAQ_OFFLINE") == "1":
@@ -114,7 +112,9 @@ def fetch_weights(offer: Offer, report: Report = lambda _: None) -> Path:
             f"{offer.url} cannot be fetched ({why}); {there:,} of {offer.bytes:,} bytes are there: run the command "
             "again to go on, or fetch the file yourself and give it to  almanaq models use FILE"
         ) from problem
-    if _hash_file(part) != offer.sha256:
+    with part.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != offer.sha256:
         part.unlink()
         raise ModelError(f"what came from {offer.url} is not what was offered (its SHA-256 differs): it was deleted")
     part.replace(offer.path)
@@ -136,11 +136,6 @@ def _download(offer: Offer, part: Path, report: Report) -> None:
                 report(there)
     if there < offer.bytes:
         raise OSError("the connection broke off")
-
-
-def _hash_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def list_weights() -> dict[str, Path]:
@@ -172,11 +167,7 @@ def model_of(file: Path) -> str:
 
 
 def use_weights(given: str) -> Path:
-    """Have `auto` take weights: a file, or a name on offer that was fetched; return the file.
-
-    Raises:
-        UsageError: there is no such file, or it holds no weights.
-    """
+    """Have `auto` take a file of weights, or a fetched offer; return the file. Raises UsageError."""
     fetched = {offer.name: offer.path for offer in OFFERS if offer.path.is_file()}
     path = fetched.get(given) or Path(given).expanduser().resolve()
     if not path.is_file():

@@ -12,7 +12,7 @@ from almanaq.corpus.table import Corpus, TableId, parse_fields, table_text
 from almanaq.event_loops import run_sync
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.prompted_reader import ask_model
-from almanaq.models.prompts.schemas import task_prompt
+from almanaq.models.prompts import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object

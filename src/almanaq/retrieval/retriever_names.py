@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
-from almanaq.models.embedders.local import local_is_installed
+from almanaq.models.embedders.minilm import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
 from almanaq.plugins import Group, call_plugin, load_plugin, plugin_names
 from almanaq.retrieval.adapters import Adapt, adapt_retriever, import_object

@@ -52,20 +52,12 @@ def path(name: str) -> Path:
 
 
 def schema_path(name: str) -> Path:
-    """Return the schema file (`NAME.almanaq.toml`) of a sample. Raises as `path` does.
-
-    >>> schema_path("restaurants").name
-    'restaurants.almanaq.toml'
-    """
+    """Return the schema file (`NAME.almanaq.toml`) of a sample. Raises as `path` does."""
     return _file(name, ".almanaq.toml")
 
 
 def examples_path(name: str) -> Path:
-    """Return the file of questions with their SUQL (`NAME.examples.toml`) of a sample. Raises as `path` does.
-
-    >>> examples_path("restaurants").name
-    'restaurants.examples.toml'
-    """
+    """Return the file of questions with their SUQL of a sample. Raises as `path` does."""
     return _file(name, ".examples.toml")
 
 

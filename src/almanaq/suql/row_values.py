@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from almanaq.errors import DataError
-from almanaq.values.numbers import shortest
+from almanaq.values import shortest
 
 
 def python_rows(table: pa.Table | pa.RecordBatch, *, exact: bool = False) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 
 from almanaq.errors import UsageError, suggest
-from almanaq.text.stopwords import INDEX_STOPWORDS
+from almanaq.text.words import INDEX_STOPWORDS
 
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _WORD = re.compile(r"\d+(?:\.\d+)+|\d+|[^\W\d_]+")
@@ -35,24 +35,18 @@ class Analyzer:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def terms(self, text: str) -> list[str]:
-        """Return the terms of a text in order, repeats kept.
-
-        >>> Analyzer().terms("num_reviews of the restaurants: 1,234")
-        ['num', 'review', 'restaur', '1234']
-        """
+        """Return the terms of a text in order, repeats kept."""
         found: list[str] = []
         known = self._known
         for token in _tokens(text):
             terms = known.get(token)
-            found.extend(self._learn(token) if terms is None else terms)
+            if terms is None:  # remembered, as most words of a corpus are repeats
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                kept = (word for word in _parts(token) if word not in INDEX_STOPWORDS)
+                terms = known[token] = tuple(self._stem(word) for word in kept)
+            found.extend(terms)
         return found
-
-    def _learn(self, token: str) -> tuple[str, ...]:
-        """Return the terms of a word as it is written, and remember them: most words of a corpus are repeats."""
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        terms = self._known[token] = tuple(self._stem(word) for word in _parts(token) if word not in INDEX_STOPWORDS)
-        return terms
 
 
 def words(text: str) -> Iterator[str]:
@@ -70,7 +64,9 @@ def words(text: str) -> Iterator[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    plain = _plain(text)
+    plain = text  # quick for the ASCII that most text is
+    if not text.isascii():
+        plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
     if "," in plain:
         plain = _GROUPED.sub(lambda number: number.group().replace(",", ""), plain)
     if "-" in plain:
@@ -103,10 +99,3 @@ def _stemmer(language: str | None) -> Callable[[str], str]:
         raise UsageError(f"no stemmer for the language {language!r}{suggest(language, Stemmer.algorithms())}")
     stem: Callable[[str], str] = Stemmer.Stemmer(language).stemWord
     return stem
-
-
-def _plain(text: str) -> str:
-    """Fold compatibility forms and strip accents; quick for the ASCII that most text is."""
-    if text.isascii():
-        return text
-    return "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))

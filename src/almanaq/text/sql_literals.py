@@ -18,38 +18,20 @@ _RESERVED = frozenset(
 
 
 def quote(*names: str) -> str:
-    """Return a qualified name of quoted identifiers.
-
-    >>> quote("main", "my table")
-    '"main"."my table"'
-    """
+    """Return a qualified name of quoted identifiers."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def string_literal(value: object) -> str:
-    """Return a value's text as a string of standard SQL.
-
-    >>> string_literal("it's")
-    "'it''s'"
-    """
+    """Return a value's text as a string of standard SQL."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
 def is_plain(identifier: str) -> bool:
-    """Return whether an identifier needs no quotes.
-
-    >>> is_plain("price"), is_plain("Price"), is_plain("select")
-    (True, False, False)
-    """
+    """Return whether an identifier needs no quotes."""
     return bool(_PLAIN.match(identifier)) and identifier not in _RESERVED
 
 
 def identifier(name: str) -> str:
-    """Return an identifier as SUQL writes it, quoted where it must be.
-
-    >>> identifier("price"), identifier("Home team")
-    ('price', '"Home team"')
-    """
-    if is_plain(name):
-        return name
-    return quote(name)
+    """Return an identifier as SUQL writes it, quoted where it must be."""
+    return name if is_plain(name) else quote(name)

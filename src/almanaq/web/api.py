@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from almanaq.agent.checked import is_usable, write_checked
-from almanaq.charts.redraw import DrawnKind, draw_columns
+from almanaq.charts.choose import DrawnKind, draw_columns
 from almanaq.connection import Connection
 from almanaq.errors import UnknownNameError, UsageError
 from almanaq.jobs import Job, JobRunner

@@ -14,8 +14,7 @@ from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from almanaq.charts.svg import draw_svg
-from almanaq.charts.vega_lite import read_spec
+from almanaq.charts.chart import read_spec
 from almanaq.display import visible
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
 from almanaq.web.boards import Board, Boards
@@ -177,7 +176,7 @@ def _draw_chart(record: dict[str, Any]) -> Markup:
     """Return the chart of a record as a still picture; "" where its sentence says as much."""
     spec = record.get("chart") or {}
     own = spec.get("usermeta")
-    return Markup(draw_svg(read_spec(spec)) if own and own["almanaq"]["kind"] != "number" else "")
+    return Markup(read_spec(spec).svg() if own and own["almanaq"]["kind"] != "number" else "")
 
 
 def _show_time(made: float) -> str:

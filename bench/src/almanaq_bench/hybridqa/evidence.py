@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from almanaq.text.stopwords import STOPWORDS
-from almanaq.text.words import stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 from almanaq_bench.hybridqa.relation import HybridRelation
 
 FEATURES = tuple(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from almanaq.models.prompts import prompt_file
-from almanaq.models.prompts.schemas import one_of, strict_object
+from almanaq.models.prompts import one_of, prompt_file, strict_object
 from almanaq.models.protocols import Prompt
 
 _TEXT: Mapping[str, object] = {"type": "string"}

@@ -26,7 +26,7 @@ from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, 
 from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking
 from almanaq.retrieval.ranking import Scores, search_by_scores
-from almanaq.text.stopwords import INDEX_STOPWORDS
+from almanaq.text.words import INDEX_STOPWORDS
 
 BUCKETS = 1 << 24
 K1, B = 1.5, 0.75

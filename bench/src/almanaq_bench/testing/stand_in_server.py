@@ -169,7 +169,8 @@ class StandInServer:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if self._keep:
             self.ledger.heads.append((path, headers))
-        outcome = await self._outcome(method, path.partition("?")[0], headers, body, reader.at_eof)
+        shown = path if path.startswith("/v1/batches?") else path.partition("?")[0]
+        outcome = await self._outcome(method, shown, headers, body, reader.at_eof)
         if outcome.wait:
             await asyncio.sleep(outcome.wait)
         if outcome.raw is not None:

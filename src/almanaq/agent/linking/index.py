@@ -24,7 +24,7 @@ from almanaq.agent.linking.english import english, read_data, share_root
 from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, name_stems, stem, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.terms import Term
-from almanaq.text.spelling import edit_distance, tolerance
+from almanaq.text.words import edit_distance, tolerance
 
 Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""

@@ -24,7 +24,7 @@ from duckdb.sqltypes import DuckDBPyType
 
 from almanaq.errors import DataError, NotSupportedError
 from almanaq.text.sql_literals import quote
-from almanaq.values.numbers import shortest
+from almanaq.values import shortest
 
 TYPE = b"duckdb_type"
 """What DuckDB's type of a column is called in the metadata of its field."""

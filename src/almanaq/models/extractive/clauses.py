@@ -1,14 +1,21 @@
-"""Clauses of a text, with their stems, their places, and what turns them round: negation, doubt, hearsay."""
+"""Clauses of a text and what turns them round (negation, doubt, hearsay), and words that say what a clause speaks of.
+
+Words about places to eat are the sample's.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import groupby, pairwise
+from typing import Literal
 
-from almanaq.text.words import stem
+from almanaq.sample import read_toml
+from almanaq.text.words import stem, words
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(
@@ -19,21 +26,26 @@ _TURN = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 
-_NEGATORS = """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
-    lacked zero"""
+NEGATORS = frozenset(
+    stem(word)
+    for word in """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
+    lacked zero""".split()
+)
 _HEARSAY = re.compile(
     r"\b(?:they say|claim(?:s|ed)?|advertis\w+|(?:sign|website|menu)\b.{0,12}\bsays|on the sign)\b", re.I
 )
-_DOUBTING = """might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if"""
-NEGATORS = frozenset(stem(word) for word in _NEGATORS.split())
-_HEDGES = frozenset(_DOUBTING.split())
+_HEDGES = frozenset(
+    "might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if".split()
+)
 _CONTRACTED = {"can't": ["cannot"], "won't": ["will", "not"], "cant": ["cannot"], "dont": ["do", "not"]}
 _NEGATION_REACH = 6
 _BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
 """Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
-_UPSETTING = """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain need
-    other believe"""
-_HARMLESS = frozenset(stem(word) for word in _UPSETTING.split())
+_HARMLESS = frozenset(
+    stem(word)
+    for word in """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain
+    need other believe""".split()
+)
 """Words after which a negation denies only that something is amiss: "nobody minded the puppy"."""
 
 
@@ -53,10 +65,7 @@ class Clause:
     doubtful: bool
 
     def negated(self, at: int, since: int = 0) -> bool:
-        """Return whether a negation stands shortly before the place `at` in `stems`, and not before `since`.
-
-        Two of them cancel out.
-        """
+        """Return whether a negation stands shortly before `at` in `stems`, and not before `since`; two cancel out."""
         before = _BREAK.split(self.stems[since:at])[-1].split()[-_NEGATION_REACH:]
         count = sum(
             word in NEGATORS and not _HARMLESS.intersection(before[i + 1 : i + 3]) for i, word in enumerate(before)
@@ -69,10 +78,7 @@ class Clause:
 @lru_cache(maxsize=50_000)
 def clauses(passage: str) -> tuple[Clause, ...]:
     """Return the clauses of a passage, in order."""
-    return tuple(_clauses(passage))
-
-
-def _clauses(passage: str) -> Iterator[Clause]:
+    found = []
     for sentence in _SENTENCE.finditer(passage):
         if not sentence[0].strip():
             continue
@@ -84,7 +90,8 @@ def _clauses(passage: str) -> Iterator[Clause]:
                 place = passage.index(text, start)
                 tokens = tokens_of(text)
                 doubtful = question or not _HEDGES.isdisjoint(tokens) or _HEARSAY.search(text) is not None
-                yield Clause(text, place, " ".join(stem(token) for token in tokens), doubtful)
+                found.append(Clause(text, place, " ".join(stem(token) for token in tokens), doubtful))
+    return tuple(found)
 
 
 def tokens_of(text: str) -> list[str]:
@@ -100,3 +107,142 @@ def tokens_of(text: str) -> list[str]:
         else:
             found += [head, tail] if mark and tail != "s" else [head]
     return found
+
+
+CueKind = Literal["other", "no", "yes", "topic", "blame", "praise"]
+Cue = tuple[str, ...]
+"""The stems of a cue; "*" stands for up to three words."""
+_KINDS: tuple[CueKind, ...] = ("other", "no", "yes", "topic", "blame", "praise")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Words of a clause that are a cue: `stems[start:end]`, its words joined by spaces."""
+
+    kind: CueKind
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """A matter that questions ask about.
+
+    Attributes:
+        cues: by the stem that opens them, the longest first: the stems of each cue.
+        kinds: what each cue means.
+        graded: texts name the matter without saying that it is so: praise or blame beside its name decides.
+        literal: by their stem, words that count in these forms alone: "pleased", not "please".
+    """
+
+    name: str
+    cues: Mapping[str, tuple[Cue, ...]]
+    kinds: Mapping[Cue, CueKind]
+    graded: bool
+    literal: Mapping[str, frozenset[str]]
+
+    def hits_in(self, clause: Clause) -> list[Hit]:
+        """Return the cues in a clause whose words stand there in a form that counts."""
+        found = self.hits(clause.stems)
+        if not self.literal or not found:
+            return found
+        tokens, counted = tokens_of(clause.text), []
+        for hit in found:
+            forms = self.literal.get(clause.stems[hit.start : hit.end])
+            if forms is None or tokens[clause.stems.count(" ", 0, hit.start)] in forms:
+                counted.append(hit)
+        return counted
+
+    def hits(self, stems: str) -> list[Hit]:
+        """Return the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""
+        found: list[Hit] = []
+        at = 0
+        while at < len(stems):
+            end = stems.find(" ", at)
+            end = len(stems) if end < 0 else end
+            cues = self.cues.get(stems[at:end])
+            match = _pattern(cues).match(stems, at) if cues else None
+            if cues and match and match.lastindex:
+                found.append(Hit(self.kinds[cues[match.lastindex - 1]], at, match.end()))
+                end = match.end()
+            at = end + 1
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """Words of a question that mean a concept, or its opposite (`inverse`)."""
+
+    stems: tuple[str, ...]
+    concept: str
+    inverse: bool
+    weak: bool
+
+
+@cache
+def concept(name: str) -> Concept:
+    """Return the concept of that name."""
+    entry = dict(entries()[name])
+    if "topic" in entry:
+        general = entries()["positive"]
+        entry.setdefault("praise", general["yes"])
+        entry.setdefault("blame", general["no"])
+    if name == "sentiment":
+        entry |= {kind: [*entries()["positive"][kind], *entry[kind]] for kind in ("yes", "no")}
+    kinds = {_read_cue(phrase): kind for kind in reversed(_KINDS) for phrase in entry.get(kind, ())}
+    ordered = sorted(kinds, key=lambda cue: (cue[0], -len(cue), cue))
+    literal: dict[str, frozenset[str]] = {}
+    for word in entry.get("literal", ()):
+        literal[stem(word)] = literal.get(stem(word), frozenset()) | {word}
+    return Concept(
+        name,
+        {first: tuple(cues) for first, cues in groupby(ordered, lambda cue: cue[0])},
+        kinds,
+        "topic" in entry,
+        literal,
+    )
+
+
+@cache
+def triggers(of_places: bool) -> tuple[Trigger, ...]:
+    """Return the words that ask for concepts (`of_places`: those of places to eat too), the longest first."""
+    kinds = (("ask", False, False), ("ask_not", True, False), ("weak", False, True))
+    found = [
+        Trigger(tuple(stem(word) for word in words(phrase)), name, inverse, weak)
+        for name, entry in (entries() if of_places else _of_any_text()).items()
+        for kind, inverse, weak in kinds
+        for phrase in entry.get(kind, ())
+    ]
+    return tuple(sorted(found, key=lambda trigger: (trigger.weak, -len(trigger.stems))))
+
+
+@cache
+def entries() -> dict[str, dict[str, list[str]]]:
+    """Return the words of every concept by name and kind: the sample's concepts, then those of any review."""
+    return read_toml("concepts.toml") | _of_any_text()
+
+
+@cache
+def _of_any_text() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads((files(__package__) / "lexicon.toml").read_text("utf-8"))
+
+
+@cache
+def place_stems() -> tuple[frozenset[str], frozenset[str]]:
+    """Return words of which one shows that a text is about a place to eat, and those of which two do."""
+    spoken = read_toml("places.toml")
+    rows, texts, foods = (frozenset(stem(word) for word in spoken[key].split()) for key in ("rows", "texts", "foods"))
+    return rows | {stem(word) for word in spoken["plainly"].split()}, texts | foods
+
+
+def _read_cue(phrase: str) -> Cue:
+    tokens = phrase.replace("-", " ").split()
+    return tuple(part for token in tokens for part in (["*"] if token == "*" else [stem(w) for w in words(token)]))
+
+
+@lru_cache(maxsize=20_000)
+def _pattern(cues: tuple[Cue, ...]) -> re.Pattern[str]:
+    """Return one pattern for cues with the same first stem, a group for each; made when a text first holds it."""
+    gap = r"(?: \S+){0,3}?"
+    written = ("".join(gap if part == "*" else " " + re.escape(part) for part in cue)[1:] for cue in cues)
+    return re.compile("(?:" + "|".join(f"({each})" for each in written) + r")(?!\S)")

@@ -7,14 +7,14 @@ the same for all, says whether a clause finds things good. They are fitted by ex
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.models.extractive.clauses import NEGATORS, Clause
-from almanaq.models.extractive.lexicon import concept
+from almanaq.models.extractive.clauses import NEGATORS, Clause, concept
 
 PROBES_FILE = Path(__file__).with_name("probes.npz")
 LEAST_RELEVANCE = 0.3
@@ -34,11 +34,7 @@ class MissingVectors(Exception):
 
 
 class Meaning:
-    """Judges clauses by their vectors.
-
-    Args:
-        vectors: gives the unit vectors of texts; may raise MissingVectors.
-    """
+    """Judges clauses by the vectors of texts that it is given, which may raise MissingVectors."""
 
     def __init__(self, vectors: Callable[[Sequence[str]], Vectors]) -> None:
         self._vectors = vectors
@@ -55,9 +51,7 @@ class Meaning:
         return _weights(seen, probes.known, relevance >= LEAST_RELEVANCE)
 
     def near(self, question: str, clauses: Sequence[Clause]) -> list[float]:
-        """Return the same for a question that names no concept: clauses near to it, by whether they
-        find things good.
-        """
+        """Return the same for a question that names no concept: clauses near to it, by whether they praise."""
         if not clauses:
             return []
         probes, vectors = _probes(), self.vectors([question, *(clause.text for clause in clauses)])
@@ -70,7 +64,7 @@ class Meaning:
         return with_constant(self._vectors(texts))
 
 
-def held(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
+def look_up(known: Mapping[str, Vectors]) -> Callable[[Sequence[str]], Vectors]:
     """Return what looks vectors up, and raises MissingVectors for texts that are not there."""
 
     def vectors(texts: Sequence[str]) -> Vectors:
@@ -110,20 +104,22 @@ def _weights(seen: Vectors, fitted: Vectors, relevant: NDArray[np.bool_]) -> lis
     return weights
 
 
+@dataclass(frozen=True)
 class _Probes:
     """The fitted weights: a row for each concept, and which side of it is good."""
 
-    def __init__(self) -> None:
-        with np.load(PROBES_FILE) as stored:
-            self.places = {str(name): i for i, name in enumerate(stored["concepts"])}
-            self.relevance = stored["relevance"].astype(np.float32)
-            self.leaning = stored["leaning"].astype(np.float32)
-            self.valence = stored["valence"].astype(np.float32)
-            self.sides = stored["sides"].astype(np.float32)
-            self.known = stored["known"].astype(np.float32)
-            self.unknown = stored["unknown"].astype(np.float32)
+    places: Mapping[str, int]
+    relevance: Vectors
+    leaning: Vectors
+    valence: Vectors
+    sides: Vectors
+    known: Vectors
+    unknown: Vectors
 
 
 @cache
 def _probes() -> _Probes:
-    return _Probes()
+    with np.load(PROBES_FILE) as stored:
+        places = {str(name): i for i, name in enumerate(stored["concepts"])}
+        weights = {name: stored[name].astype(np.float32) for name in stored.files if name != "concepts"}
+    return _Probes(places, **weights)

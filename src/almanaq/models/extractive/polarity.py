@@ -1,30 +1,151 @@
-"""Does a document say yes or no, or praise or blame: evidence clause by clause, weighed over the passages."""
+"""Does a document say yes or no, or praise or blame: evidence clause by clause, weighed over the passages.
+
+A question about a known matter is decided by the matter's words, one about any text by clauses that state what is asked
+for, or deny it; likeness alone decides nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from almanaq.models.extractive.clauses import Clause, clauses
-from almanaq.models.extractive.lexicon import Concept, Hit, concept, place_stems, triggers
+from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses, concept, place_stems, triggers
 from almanaq.models.extractive.meaning import Meaning
-from almanaq.models.extractive.statements import STOPS, stated, statement
 from almanaq.models.protocols import Quote
-from almanaq.text.words import stem, words
+from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
+
+
+def _stems(spoken: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in spoken.split())
+
+
+_STOPS = frozenset(map(stem, STOPWORDS))
+_OPENING = re.compile(
+    r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should)(?:n't)?\s+"
+    r"(?:the|this|that|these|those|our|your|an?|any)\s+([^\W\d_]+)",
+    re.IGNORECASE,
+)
+"""The subject of a question: its noun after the article."""
+_SPEAKERS = _stems(
+    """ad advert article author applicant buyer caller candidate client comment complaint customer description document
+    email employee feedback film guest item letter listing mail message movie narrator note paper passage passenger
+    patient person post product purchaser record remark reply report resident response review reviewer sender speaker
+    statement story student summary team tenant text ticket traveler traveller tweet user visitor worker writer"""
+)
+"""Nouns for the row or for whom its text is by: the text itself rarely names them."""
+_TELLING = _stems("mention mentioned say says talk discuss refer speak contain")
+"""Verbs that ask only whether the text speaks of something."""
+_LONGEST_SUBJECT = 4
+"""Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
+_COMPLAINING = _stems("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
+_AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
+_BLAME = re.compile(rf"(?<!\S)(?:{'|'.join(sorted(_COMPLAINING))}|late|delai|damag|lost|wrong)(?!\S)")
+_DENIED_BEHIND = re.compile(
+    r"\S+ (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)"
+)
+_UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
+"""Stems beside which a thing may not be so."""
+_JUDGING = _stems("good great excellent nice bad poor terrible awful happy satisfied pleased positive negative")
+_EMPTY = _stems(
+    """any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide
+    sell"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a question asks for.
+
+    Attributes:
+        keys: the stems that a clause must hold, all of them.
+        spoken_of: whether it is enough that the text speaks of them, even to deny them.
+        judged: whether the clause must praise (1) or blame (-1) them; 0: it need only state them.
+    """
+
+    keys: tuple[str, ...]
+    spoken_of: bool = False
+    judged: int = 0
+
+
+@lru_cache(maxsize=1_000)
+def read_statement(question: str) -> Statement | None:
+    """Return what a yes-or-no question asks a text for, None where nothing can be looked for."""
+    subject = _OPENING.match(question)
+    row = stem(subject[1].lower()) if subject else ""
+    tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
+    keys = [each for each in tokens if each not in _STOPS and each not in _EMPTY]
+    if row in _SPEAKERS and row in keys:
+        keys.remove(row)
+    judged = -1 if any(each in _COMPLAINING for each in keys) else 0
+    left = [each for each in keys if each not in _COMPLAINING] if judged else keys
+    if not judged and (found := [each for each in keys if each in _JUDGING]):
+        blamed = any(hit.kind == "no" for hit in concept("positive").hits(" ".join(found))) or "negat" in found
+        judged, left = -1 if blamed else 1, [each for each in keys if each not in _JUDGING]
+    telling = next((i for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), None)
+    spoken_of = not judged and telling is not None and len(left) > telling + 1
+    left = left[telling + 1 :] if spoken_of and telling is not None else left
+    negated = any(each in ("not", "no", "without", "never") for each in tokens)
+    return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
+
+
+def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[tuple[int, Clause, float]]:
+    """Yield the clauses that say what is asked for, with their passage: 1 for yes, -1 for no."""
+    for number, passage in enumerate(passages):
+        for clause in clauses(passage):
+            found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
+            if len(found) < len(asked.keys) or (clause.doubtful and not asked.spoken_of):
+                continue
+            if asked.spoken_of:
+                weight = 1.0
+            elif asked.judged:
+                weight = _judge(clause, {match.start() for match in found}) * asked.judged
+            else:
+                weight = _assert(clause, found)
+            if weight:
+                yield number, clause, weight
+
+
+@lru_cache(maxsize=5_000)
+def _word(key: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\S)(un|non)?{re.escape(key)}{'[a-z]{0,3}' if len(key) > 4 else ''}(?!\S)")
+
+
+def _assert(clause: Clause, found: Sequence[re.Match[str]]) -> float:
+    """Return 1 for a clause that states what was found in it, -1 for one that denies it, 0 where that is not clear."""
+    held = {match.start() for match in found}
+    opposite = any(match[1] for match in found)  # "unfurnished" for "furnished"
+    if any(clause.negated(at) or _DENIED_BEHIND.match(clause.stems, at) for at in held):
+        return 0.0 if opposite else -1.0
+    if opposite:
+        return -1.0
+    doubts = [hit.start for hit in concept("denial").hits(clause.stems)]
+    doubts += [match.start() for match in _UNSURE.finditer(clause.stems)]
+    return 1.0 if held.issuperset(doubts) else 0.0
+
+
+def _judge(clause: Clause, held: set[int]) -> float:
+    """Return 1 for a clause of praise, -1 for one of blame, 0 for one of neither or both."""
+    cues = [(hit.start, hit.kind == "yes") for hit in concept("sentiment").hits_in(clause) if hit.start not in held]
+    blame = [match.start() for match in _BLAME.finditer(clause.stems)]
+    cues = [cue for cue in cues if cue[0] not in blame] + [(at, False) for at in blame]
+    sides = {good is not clause.negated(at) for at, good in cues}
+    return 0.0 if len(sides) != 1 else 1.0 if sides == {True} else -1.0
+
 
 _ASKING = re.compile(
     r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|might|am|isn't|aren't|doesn't|"
     r"don't|didn't|hasn't|haven't|can't|won't)\b",
     re.IGNORECASE,
 )
-_GENERIC_WORDS = """restaurant place spot location establishment venue food serve offer provide good great nice best
+_GENERIC = _stems(
+    """restaurant place spot location establishment venue food serve offer provide good great nice best
     available allow allowed really any there people customer reviewer review mention say talk find get go make
     someone one know known suitable option options eat dine meal bring welcome like movie film document text passage
     friendly quality excellent bad easy express clear clearly opinion overall tone"""
-_GENERIC = frozenset(stem(word) for word in _GENERIC_WORDS.split())
+)
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
 _THIS = re.compile(r"\bthis [^\W\d_]+(?=\s)")
@@ -80,26 +201,26 @@ def asks_yes_or_no(question: str) -> bool:
 
 
 def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = None) -> Polarity:
-    """Return whether the document says yes to the question; several matters in it must all be so (any, with "or").
-
-    Args:
-        meaning: judges clauses by what they mean, where words settle nothing; None: words alone decide.
-    """
+    """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
     of_places = _speaks_of_places(passages, question)
     asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
     if not of_places and not (asked and (not rest or _OF_WHAT_IS_SHOWN.match(question))):
-        return _of_statements(passages, question)
+        looked_for = read_statement(question)
+        return _decide(
+            [] if looked_for is None else [Evidence(*each) for each in find_statements(passages, looked_for)]
+        )
     if not asked:
         evidence = _overlap_evidence(passages, rest)
         if meaning is not None and not evidence:
-            evidence = _near(passages, question, meaning)
+            # No concept knows the matter: clauses that mean nearly what is asked.
+            every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
+            evidence = _meant(every, meaning.near(question, [clause for _, clause in every]))
         return _decide(evidence)
     found = [_decide(_evidence(passages, concept, inverse, meaning)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
 def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
-    """Return whether the question or the text is about a place to eat, of which the sample's concepts are."""
     plainly, together = place_stems()
     asked = {stem(word) for word in words(question)}
     found = asked & together
@@ -114,20 +235,9 @@ def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
     return False
 
 
-def _of_statements(passages: Sequence[str], question: str) -> Polarity:
-    asked = statement(question)
-    if asked is None:
-        return Polarity(None)
-    return _decide([Evidence(number, clause, weight) for number, clause, weight in stated(passages, asked)])
-
-
 @lru_cache(maxsize=1_000)
 def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
-    """Return the concepts that a question asks about (with whether it asks for the opposite), and its other stems.
-
-    Args:
-        of_places: whether concepts of places to eat are looked for.
-    """
+    """Return the concepts that a question asks about (with whether for the opposite), and its other stems."""
     tokens = [stem(word) for word in words(_THIS.sub("this", question))]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
@@ -145,7 +255,7 @@ def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept,
 
 
 def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[str]:
-    return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in STOPS and t not in _GENERIC]
+    return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in _STOPS and t not in _GENERIC]
 
 
 def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
@@ -162,12 +272,6 @@ def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: 
     ]
     meant = meaning.about(matter.name, [clause for _, clause in others])
     return by_cue + _meant(others, [-weight if inverse else weight for weight in meant])
-
-
-def _near(passages: Sequence[str], question: str, meaning: Meaning) -> list[Evidence]:
-    """Return the clauses that mean nearly what is asked, for a question about a matter that no concept knows."""
-    every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
-    return _meant(every, meaning.near(question, [clause for _, clause in every]))
 
 
 def _meant(places: Sequence[tuple[int, Clause]], weights: Sequence[float]) -> list[Evidence]:
@@ -224,12 +328,10 @@ def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
 
 
 def _is_denied(clause: Clause) -> bool:
-    """Return whether the clause tells of something that is absent, over, or refused."""
     return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 
 
 def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evidence]:
-    """Return clauses that hold most of the words asked for; a negation before them speaks against."""
     if not keys:
         return []
     found = []
@@ -239,16 +341,12 @@ def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evid
             hits = [key for key in set(keys) if key in held]
             if len(hits) * 3 >= len(set(keys)) * 2:
                 at = min(f" {clause.stems} ".index(f" {hit} ") for hit in hits)
-                weight = -1.0 if clause.negated(at) or _denied_after(clause, hits) else 1.0
+                # What was asked for is itself denied: "seating outdoors is not available".
+                last = "|".join(map(re.escape, hits))
+                denial = rf"(?<!\S)(?:{last}) (?:is|are|was|were|do|doe|did|has|have|had) (?:not|never)(?!\S)"
+                weight = -1.0 if clause.negated(at) or re.search(denial, clause.stems) else 1.0
                 found.append(Evidence(number, clause, weight * (_DOUBT if clause.doubtful else 1.0)))
     return found
-
-
-def _denied_after(clause: Clause, hits: Sequence[str]) -> bool:
-    """Return whether what was asked for is itself denied: "seating outdoors is not available"."""
-    last = "|".join(re.escape(hit) for hit in hits)
-    denial = rf"(?<!\S)(?:{last}) (?:is|are|was|were|do|doe|did|has|have|had) (?:not|never)(?!\S)"
-    return re.search(denial, clause.stems) is not None
 
 
 def _decide(evidence: Sequence[Evidence]) -> Polarity:
@@ -270,13 +368,10 @@ def _voices(evidence: Sequence[Evidence]) -> list[float]:
 
 def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:
     verdicts = [item.verdict for item in found]
-    decisive = any_of
-    if decisive in verdicts:
-        verdict: bool | None = decisive
-    else:
-        verdict = None if None in verdicts else not decisive
-    bearing = [item for item in found if item.verdict == verdict and item.evidence]
-    return Polarity(verdict, tuple(e for item in bearing for e in item.evidence[:2]) if verdict is not None else ())
+    if any_of not in verdicts and None in verdicts:
+        return Polarity(None)
+    verdict = any_of if any_of in verdicts else not any_of
+    return Polarity(verdict, tuple(e for item in found if item.verdict == verdict for e in item.evidence[:2]))
 
 
 _POSITIVE = frozenset({"positive", "favorable", "favourable", "pos"})
@@ -296,10 +391,7 @@ def sides(options: Sequence[str]) -> tuple[str, str] | None:
 
 
 def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | None, tuple[Quote, ...]]:
-    """Choose the option that most words of the passages speak for; None where neither side is ahead.
-
-    A text that both praises and blames, as much the one as the other, is neutral where that is an option.
-    """
+    """Choose the option that most words of the passages speak for; None where neither side is ahead."""
     named = sides(options)
     evidence = evidence_of(passages, concept("sentiment")) if named is not None else []
     if named is None or not evidence:

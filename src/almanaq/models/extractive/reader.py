@@ -1,21 +1,21 @@
-"""LocalReader: text calls without a language model, a key or a network; deterministic, and modest about it."""
+"""LocalReader and LocalLinker: text calls and links without a language model, a key or a network; deterministic."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from almanaq.models.embedders.local import LocalEmbedder, local_is_installed
+from almanaq.models.embedders.minilm import LocalEmbedder, local_is_installed
 from almanaq.models.embedders.vector_store import VectorBatcher, Vectors, VectorStore
 from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
-from almanaq.models.extractive.meaning import Meaning, MissingVectors, held
+from almanaq.models.extractive.meaning import Meaning, MissingVectors, look_up
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
-from almanaq.models.protocols import Embedder, Quote, TextCall, TextReply
-from almanaq.text.entities import decode_entities
-from almanaq.text.words import stem, stems
+from almanaq.models.protocols import Embedder, LinkRequest, Quote, TextCall, TextReply
+from almanaq.sample import read_toml
+from almanaq.text.words import decode_entities, stem, stems, text_similarity
 from almanaq.values import canonical, parse_typed, write_list
 
 _MOST_CLAUSES = 100_000
@@ -31,13 +31,8 @@ _NO = frozenset({"no", "false"})
 class LocalReader:
     """A Reader that finds evidence by words: fit for yes-or-no questions about common matters, and for spans.
 
-    Yes and no are decided by what most passages that speak of the matter say. An open question is answered by words
-    of the document. Where nothing speaks of the matter the reply is "no information". Every reply quotes its evidence.
-
-    Args:
-        embedder: MiniLM, by which clauses without known words are read; None takes the one of the extra `local`, and
-            where that is not installed words alone decide.
-        folder: where clauses' vectors are kept; None keeps them in memory.
+    Yes and no are what most passages that speak of the matter say; every reply quotes its evidence. MiniLM reads
+    clauses without known words where `embedder` is that, or None and the extra `local` is installed.
     """
 
     name = "local"
@@ -53,16 +48,13 @@ class LocalReader:
             self._meaning, self._gathered = Meaning(store.vectors), VectorBatcher(store)
 
     async def read(self, call: TextCall) -> TextReply:
-        """Return what the document says, as far as words show it.
-
-        What clauses mean is found for many calls together.
-        """
+        """Return what the document says, as far as words show it; clauses of many calls are embedded together."""
         if self._meaning is None:
             return _reply(call, None)
         known: dict[str, Vectors] = {}
         while True:
             try:
-                return _reply(call, Meaning(held(known)))
+                return _reply(call, Meaning(look_up(known)))
             except MissingVectors as missing:
                 known |= await self._gathered.get_vectors(missing.texts)
 
@@ -92,9 +84,11 @@ def _read(call: TextCall, meaning: Meaning | None) -> TextReply:
     if call.type == "list":
         return _option(call) if call.options else _span(call)
     if is_yes_or_no(call):
-        return _yes_or_no(call, meaning)
+        found = polarity(call.passages, call.question, meaning)
+        quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
+        return yes_or_no_reply(call, found.verdict, quotes)
     if sides(call.options) is not None:
-        return _sentiment(call)
+        return _choice(call, *sentiment(call.passages, call.options))
     if call.options:
         return _option(call)
     return _span(call)
@@ -110,31 +104,15 @@ def is_yes_or_no(call: TextCall) -> bool:
     )
 
 
-def _yes_or_no(call: TextCall, meaning: Meaning | None) -> TextReply:
-    found = polarity(call.passages, call.question, meaning)
-    quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
-    return yes_or_no_reply(call, found.verdict, quotes)
-
-
 def yes_or_no_reply(call: TextCall, verdict: bool | None, quotes: tuple[Quote, ...]) -> TextReply:
     """Return a verdict as a reply: in the words of the options where there are some, with one for each literal."""
-    verdicts = {literal: _verdict(verdict, literal) for literal in call.compared}
     if verdict is None:
-        return TextReply(None, verdicts)
+        return TextReply(None, dict.fromkeys(call.compared))
     words = _YES if verdict else _NO
+    verdicts: dict[str, bool | None] = {literal: canonical(literal) in words for literal in call.compared}
     spelled = next((option for option in call.options if canonical(option) in words), None)
     plain = {True: "true", False: "false"} if call.type == "boolean" else {True: "Yes", False: "No"}
     return TextReply(spelled or plain[verdict], verdicts, quotes)
-
-
-def _verdict(verdict: bool | None, literal: str) -> bool | None:
-    if verdict is None:
-        return None
-    return canonical(literal) in (_YES if verdict else _NO)
-
-
-def _sentiment(call: TextCall) -> TextReply:
-    return _choice(call, *sentiment(call.passages, call.options))
 
 
 def _choice(call: TextCall, chosen: str | None, quotes: tuple[Quote, ...] = ()) -> TextReply:
@@ -145,7 +123,6 @@ def _choice(call: TextCall, chosen: str | None, quotes: tuple[Quote, ...] = ()) 
 
 
 def _option(call: TextCall) -> TextReply:
-    """Choose the option whose words the document uses most, unless it denies them."""
     scores: dict[str, float] = dict.fromkeys(call.options, 0.0)
     quotes: dict[str, list[Quote]] = {option: [] for option in call.options}
     for option in call.options:
@@ -156,15 +133,11 @@ def _option(call: TextCall) -> TextReply:
                     scores[option] += -1.0 if clause.negated(place) else 1.0
                     quotes[option].append(Quote(number, clause.start, clause.text))
     if call.type == "list":
-        return _all_of([option for option in call.options if scores[option] > 0], quotes)
+        chosen = tuple(option for option in call.options if scores[option] > 0)
+        places = tuple(dict.fromkeys(quotes[option][0] for option in chosen))  # one for each
+        return TextReply(write_list(chosen) if chosen else None, {}, places)
     best = max(call.options, key=lambda option: scores[option])
     return _choice(call, best, tuple(quotes[best][:3])) if scores[best] > 0 else _choice(call, None)
-
-
-def _all_of(chosen: list[str], quotes: Mapping[str, list[Quote]]) -> TextReply:
-    """Return a list of options, None where there are none, with one place for each."""
-    value = write_list(tuple(chosen)) if chosen else None
-    return TextReply(value, {}, tuple(dict.fromkeys(quotes[option][0] for option in chosen)))
 
 
 def _span(call: TextCall) -> TextReply:
@@ -177,7 +150,6 @@ def _span(call: TextCall) -> TextReply:
 
 
 def _is_supported(span: Span, literal: str) -> bool:
-    """Return whether the sentence that answers holds the literal, and does not deny it."""
     for clause in clauses(span.quote.text):
         place = _place(literal, clause.stems)
         if place is not None and not clause.negated(place):
@@ -212,3 +184,34 @@ def central_sentences(passages: Sequence[str]) -> tuple[Quote, ...]:
         chosen.append((number, clause))
         covered |= set(counted)
     return tuple(Quote(n, c.start, c.text) for n, c in sorted(chosen, key=lambda item: (item[0], item[1].start)))
+
+
+_SPELLING = 0.55
+"""Similarity of letters from which a value counts as another spelling of the literal."""
+
+
+class LocalLinker:
+    """A Linker that knows words, not the world: the first of its means that finds any value decides."""
+
+    name = "local"
+
+    async def link(self, request: LinkRequest) -> tuple[str, ...]:
+        """Return the values that mean the same as the literal, in the column's order."""
+        literal = canonical(request.literal)
+        wanted = frozenset(stems(literal))
+        groups = ([frozenset(stems(word)) for word in group.split(", ")] for group in read_toml("places.toml")["same"])
+        same = (group for group in groups if any(word and word <= wanted for word in group))
+        meanings = [other for group in same for other in group if other and other != wanted]
+        tests: tuple[Callable[[str], bool], ...] = (
+            lambda value: canonical(value) == literal,
+            lambda value: bool(wanted) and _whole(wanted, value),
+            lambda value: any(_whole(other, value) for other in meanings),
+            lambda value: len(literal) > 3 and text_similarity(literal, canonical(value)) >= _SPELLING,
+        )
+        found = (tuple(value for value in request.values if test(value)) for test in tests)
+        return next((values for values in found if values), ())
+
+
+def _whole(wanted: frozenset[str], value: str) -> bool:
+    held = frozenset(stems(value))
+    return bool(held) and (wanted <= held or held <= wanted)

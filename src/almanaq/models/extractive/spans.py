@@ -10,10 +10,8 @@ from functools import cache
 from math import exp, log
 from pathlib import Path
 
-from almanaq.models.extractive.asked import Asked, asked
-from almanaq.models.extractive.candidates import Scene
+from almanaq.models.extractive.candidates import Asked, Scene, read_question, read_tokens, shape
 from almanaq.models.extractive.clauses import clauses
-from almanaq.models.extractive.tokens import Token, Tokens, read_tokens, shape
 from almanaq.models.protocols import Quote
 from almanaq.values import canonical
 
@@ -60,12 +58,8 @@ class _Found:
 
 
 def best_span(passages: Sequence[str], question: str, type: str, parses: Callable[[str], bool]) -> Span | None:
-    """Return the words of the document that best answer an open question, None when nothing speaks of it.
-
-    Args:
-        parses: says whether words can be read as a value of the type.
-    """
-    wanted, shapes = asked(question), frozenset[str]()
+    """Return the words that best answer an open question and can be parsed, None where nothing speaks of it."""
+    wanted, shapes = read_question(question), frozenset[str]()
     if type in _TYPED:
         kind, shapes = _TYPED[type]
         keeps = wanted.kind.startswith("how ") or wanted.kind in ("when", "what:date", "what:year", "what:number")
@@ -74,7 +68,11 @@ def best_span(passages: Sequence[str], question: str, type: str, parses: Callabl
         return _statement(passages, wanted) if type == "text" else None
     if (note := _note(passages, wanted, parses)) is not None:
         return note
-    found = [each for each in _candidates(passages, wanted) if not shapes or _shape(each) in shapes]
+    found = [
+        each
+        for each in _candidates(passages, wanted)
+        if not shapes or shape(each.scene.tokens[each.first : each.last]) in shapes
+    ]
     found.sort(key=lambda each: -each.score)
     best = next((each for each in found if parses(_text(each, passages))), None)
     if best is None:
@@ -82,15 +80,17 @@ def best_span(passages: Sequence[str], question: str, type: str, parses: Callabl
     same = canonical(_text(best, passages))
     total = sum(exp(each.score - best.score) for each in found)
     share = sum(exp(each.score - best.score) for each in found if canonical(_text(each, passages)) == same) / total
-    confidence = _confidence(best, share)
+    seen = {"covered": best.scene.covered, "focused": best.scene.focused, "log share": log(share), "score": best.score}
+    confidence = 1 / (1 + exp(-sum(_CONFIDENCE[name] * value for name, value in (seen | {"constant": 1.0}).items())))
     if confidence < LEAST_CONFIDENCE:
         return None
     start, end = best.scene.read.sentences[best.sentence]
-    return Span(_text(best, passages), _quote(best.scene.read, best.passage, passages, start, end), confidence)
+    first, last = best.scene.tokens[start].start, best.scene.tokens[end - 1].end
+    quote = Quote(best.passage, first, passages[best.passage][first:last])
+    return Span(_text(best, passages), quote, confidence)
 
 
 def _statement(passages: Sequence[str], wanted: Asked) -> Span | None:
-    """Return the clause that holds most words of a question that asks for no name, number or thing ("how is the …")."""
     best, most = None, _LEAST_SHARE
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
@@ -114,19 +114,7 @@ def _candidates(passages: Sequence[str], wanted: Asked) -> Iterator[_Found]:
 
 @cache
 def _weights() -> dict[str, float]:
-    found: dict[str, float] = json.loads(WEIGHTS_FILE.read_text("utf-8"))
-    return found
-
-
-def _confidence(best: _Found, share: float) -> float:
-    seen = {
-        "covered": best.scene.covered,
-        "focused": best.scene.focused,
-        "log share": log(share),
-        "score": best.score,
-        "constant": 1.0,
-    }
-    return 1 / (1 + exp(-sum(_CONFIDENCE[name] * value for name, value in seen.items())))
+    return dict(json.loads(WEIGHTS_FILE.read_text("utf-8")))
 
 
 def _text(found: _Found, passages: Sequence[str]) -> str:
@@ -134,21 +122,13 @@ def _text(found: _Found, passages: Sequence[str]) -> str:
     return passages[found.passage][tokens[found.first].start : tokens[found.last - 1].end]
 
 
-def _shape(found: _Found) -> str:
-    return shape(found.scene.tokens[found.first : found.last])
-
-
-def _quote(read: Tokens, number: int, passages: Sequence[str], start: int, end: int) -> Quote:
-    first, last = read.tokens[start].start, read.tokens[end - 1].end
-    return Quote(number, first, passages[number][first:last])
-
-
 def _note(passages: Sequence[str], wanted: Asked, parses: Callable[[str], bool]) -> Span | None:
-    """Return the whole of a document that is no sentence, such as the cell of a table: it is what there is to say."""
     if len(passages) != 1:
         return None
-    read = read_tokens(passages[0])
-    if not read.tokens or not _is_note(read.tokens):
+    tokens = read_tokens(passages[0]).tokens
+    if not 0 < len(tokens) <= _NOTE_LENGTH or not _TELLING.isdisjoint(token.lower for token in tokens):
+        return None
+    if tokens[-1].text in (".", "!", "?") and len(tokens) > 2:
         return None
     text = passages[0].strip()
     bare = _REMARK.sub("", text)
@@ -158,8 +138,3 @@ def _note(passages: Sequence[str], wanted: Asked, parses: Callable[[str], bool])
         return None
     start = passages[0].index(text)
     return Span(text, Quote(0, start, text), 0.5)
-
-
-def _is_note(tokens: Sequence[Token]) -> bool:
-    ended = tokens[-1].text in (".", "!", "?") and len(tokens) > 2
-    return len(tokens) <= _NOTE_LENGTH and not ended and _TELLING.isdisjoint(token.lower for token in tokens)

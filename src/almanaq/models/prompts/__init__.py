@@ -38,9 +38,7 @@ def draw_fence() -> str:
 def one_fence(conversation: str = "") -> Iterator[None]:
     """Let all requests share a fence, so that what precedes new rows is one prefix, which servers keep.
 
-    Args:
-        conversation: what names it, such as its first question: later turns then have the same fence. Without it, an
-            outer `one_fence` goes on.
+    Turns of one `conversation` have the same fence; without it, an outer `one_fence` goes on.
     """
     named = hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
     token = _shared.set(named if conversation else draw_fence())
@@ -104,10 +102,7 @@ class PromptFile:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A prompt whose passages and fence are left open, for many requests that differ in nothing else.
-
-    `system` and `user` are texts alternating with the number of what goes between them: 0 the fence, else a passage.
-    """
+    """A prompt cut where its passages (by number) and its fence (0) go, for many requests that differ in those."""
 
     name: str
     version: str
@@ -168,3 +163,33 @@ def prompt_file(name: str, package: str = "almanaq.models.prompts") -> PromptFil
         environment.from_string(user.content).render,
         tuple(turns),
     )
+
+
+_TEXT: Mapping[str, object] = {"type": "string"}
+_TEXT_OR_NULL: Mapping[str, object] = {"type": ["string", "null"]}
+_NUMBERS: Mapping[str, object] = {"type": "array", "items": {"type": "integer"}}
+
+
+def strict_object(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the schema of an object with exactly these properties."""
+    required = list(properties)
+    return {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
+
+
+def one_of(*values: str) -> dict[str, object]:
+    """Return the schema of one of these strings."""
+    return {"type": "string", "enum": list(values)}
+
+
+QUOTES: Mapping[str, object] = {"type": "array", "items": _TEXT}
+"""Words of the document: they are looked up in its passages, so that no number is asked for."""
+
+SCHEMAS: Mapping[str, Mapping[str, object]] = {
+    "relax": strict_object({"condition": {"type": ["integer", "null"]}, "replacement": _TEXT_OR_NULL}),
+    "table_rank": strict_object({"tables": _NUMBERS}),
+}
+
+
+def task_prompt(name: str, values: Mapping[str, object], *, max_output_tokens: int = 1024) -> Prompt:
+    """Return the request of a prompt of SCHEMAS, filled with the values that its file names."""
+    return prompt_file(name).prompt(values, schema=SCHEMAS[name], max_output_tokens=max_output_tokens)

@@ -15,7 +15,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import columns_of, find_cte, find_source, from_items, is_grouped, keys_in
 from almanaq.suql.syntax.nodes import in_parentheses, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_text_call, own_nodes, own_text_calls, place_of
-from almanaq.values.typed import parse_boolean
+from almanaq.values import parse_boolean
 
 _TYPES: dict[AnswerType, tuple[str, ...]] = {
     "integer": ("int", "bigint", "smallint", "tinyint", "uint", "ubigint", "usmallint", "utinyint", "int128"),

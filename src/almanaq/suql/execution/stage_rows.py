@@ -14,8 +14,7 @@ from almanaq.models.protocols import Quote
 from almanaq.suql.accuracy.estimates import Sample
 from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.plan.stages import ROW, SiteInput, TextStage
-from almanaq.values import canonical
-from almanaq.values.lists import SEPARATOR
+from almanaq.values import SEPARATOR, canonical
 
 _MOST_BYTES = 2**31 - 1
 

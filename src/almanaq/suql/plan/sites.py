@@ -12,7 +12,7 @@ from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
 from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of
 from almanaq.suql.text_functions import declared, is_text_call, own_text_calls
-from almanaq.values.lists import SEPARATOR
+from almanaq.values import SEPARATOR
 
 TEXT_ALIAS = "_text"
 """The alias under which a block's expressions refer to its computed columns until the plan is lowered."""

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from almanaq.errors import SourceError
-from almanaq.models.embedders import local
-from almanaq.models.embedders.local import DIMENSIONS, StaticEmbedder
 from almanaq.models.embedders.vector_store import VectorStore
+from almanaq_bench import static_embedder
+from almanaq_bench.static_embedder import DIMENSIONS, StaticEmbedder
 
 
 class Letters:
@@ -22,8 +22,8 @@ class Letters:
 @pytest.fixture
 def embedder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StaticEmbedder:
     made = np.random.default_rng(5).normal(size=(600, 300))
-    monkeypatch.setattr(local, "_embed_tokens", lambda: made)
-    monkeypatch.setattr(local, "_load_tokenizer", Letters)
+    monkeypatch.setattr(static_embedder, "_embed_tokens", lambda: made)
+    monkeypatch.setattr(static_embedder, "_load_tokenizer", Letters)
     return StaticEmbedder(tmp_path)
 
 
@@ -45,8 +45,8 @@ def test_early_words_count_more(embedder: StaticEmbedder) -> None:
 def test_words_that_no_longer_fit_are_learned_anew(embedder: StaticEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"word{n} other{n}" for n in range(300)]
     expected = embedder.embed(texts)
-    monkeypatch.setattr(local, "_MAX_WORDS", 50)
-    monkeypatch.setattr(local, "_TEXTS_PER_SUM", 40)
+    monkeypatch.setattr(static_embedder, "_MAX_WORDS", 50)
+    monkeypatch.setattr(static_embedder, "_TEXTS_PER_SUM", 40)
     embedder._known.clear()
     embedder._words = embedder._words[:50]
     np.testing.assert_allclose(embedder.embed(texts), expected, atol=1e-6)
@@ -54,7 +54,7 @@ def test_words_that_no_longer_fit_are_learned_anew(embedder: StaticEmbedder, mon
 
 def test_vectors_are_distilled_once(embedder: StaticEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = embedder.embed(["fox"])
-    monkeypatch.setattr(local, "_embed_tokens", lambda: pytest.fail("distilled again"))
+    monkeypatch.setattr(static_embedder, "_embed_tokens", lambda: pytest.fail("distilled again"))
     np.testing.assert_array_equal(StaticEmbedder(tmp_path).embed(["fox"]), first)
     (file,) = tmp_path.glob("static-*.npy")
     file.write_bytes(b"not an array")
@@ -63,7 +63,7 @@ def test_vectors_are_distilled_once(embedder: StaticEmbedder, tmp_path: Path, mo
 
 
 def test_frequent_tokens_weigh_less() -> None:
-    weights = local._zipf_weights(30_000)
+    weights = static_embedder._zipf_weights(30_000)
     assert weights[1996] < weights[3000] < weights[20_000]
 
 

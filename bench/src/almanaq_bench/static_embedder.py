@@ -1,9 +1,7 @@
-"""Embedders on this machine: MiniLM, and StaticEmbedder, which sums word vectors distilled from it."""
+"""StaticEmbedder: summed word vectors, distilled from MiniLM: the embedder of the benchmarks of large indexes."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 import io
 import os
 import re
@@ -18,49 +16,7 @@ from numpy.typing import NDArray
 
 from almanaq.errors import MissingExtraError, SourceError
 from almanaq.models.embedders.base import SymmetricEmbedder, normalize
-from almanaq.models.embedders.minilm import WEIGHTS_SHA256, MiniLM, find_weights
-
-_MINILM_LOCK = threading.Lock()
-
-
-def local_is_installed() -> bool:
-    """Return whether the extra `local` is installed, without importing it; its weights may still have to be fetched."""
-    return all(importlib.util.find_spec(package) is not None for package in ("tokenizers", "openvino"))
-
-
-class LocalEmbedder(SymmetricEmbedder):
-    """MiniLM as an Embedder on this machine; the vector of a text depends on the text alone.
-
-    The weights are loaded at the first use, once per process: all connections share them.
-    """
-
-    name = "local"
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return unit vectors, shape (len(texts), dimensions).
-
-        Raises:
-            MissingExtraError: the extra `local` is not installed.
-            ModelError: the weights are not the published ones, or cannot be fetched.
-        """
-        if not texts:
-            return np.zeros((0, 0), np.float32)
-        with _MINILM_LOCK:
-            return _load_shared_minilm().encode(texts)
-
-
-def load_minilm(*, precise: bool = False) -> MiniLM:
-    """Return MiniLM with its checked weights, in float32 where `precise`. Raises as LocalEmbedder.embed does."""
-    for package in ("tokenizers", "openvino"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(package, "local", "the local embedder")
-    return MiniLM(find_weights(), precise=precise)
-
-
-@functools.cache
-def _load_shared_minilm() -> MiniLM:
-    return load_minilm()
-
+from almanaq.models.embedders.minilm import WEIGHTS_SHA256, find_weights, load_minilm
 
 DIMENSIONS = 256
 _FILE = f"static-words-{WEIGHTS_SHA256[:8]}-{DIMENSIONS}-summed.npy"
