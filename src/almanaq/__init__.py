@@ -209,7 +209,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch a public name from the module that defines it (PEP 562)."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -49,18 +49,15 @@ class LastingBudget(Budget):
 
     @property
     def left(self) -> float:
-        """What may still be spent."""
         left: float = round(self._limit - self._before - self._used(), 6)
         return max(0, left)
 
     def reserve(self, most: Usage) -> bool:
-        """Set aside what a call may cost."""
         fits = super().reserve(most)
         self._note()
         return fits
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        """Exchange what was reserved for what was spent."""
         super().settle(most, spent, sure=sure)
         self._note()
 
@@ -98,7 +95,6 @@ class Ledger:
         return LastingBudget(limit, count, f"{unit}_per_day of the user (it renews at 00:00 UTC)", unit)
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
 
@@ -112,7 +108,6 @@ class _DayCount:
 
     @property
     def value(self) -> Any:
-        """The number."""
         read = "SELECT amount FROM spent WHERE source = ? AND user = ? AND day = ? AND unit = ?"
         with self.lock:
             found = self.connection.execute(read, self.key).fetchone()

@@ -138,8 +138,6 @@ def _write(
 
 
 def _numbers(shards: int) -> Callable[[Batches], Batches]:
-    """Return what adds the number of its shard to each row."""
-
     def number(batches: Batches) -> Batches:
         for batch in batches:
             columns = (batch.column("database_id").to_pylist(), batch.column("table_id").to_pylist())

@@ -119,7 +119,6 @@ def _speak(name: str) -> str:
 
 
 def _find_sources(text: str, catalog: Catalog) -> Iterator[tuple[str, Relation]]:
-    """Yield the relations that a query names, by the names under which its columns are found."""
     for found in _SOURCE.finditer(text):
         relation = catalog.find(_plain(found["table"]))
         if relation is not None:

@@ -74,13 +74,11 @@ def describe_progress(done: int, total: int | None, passed: int) -> str:
 
 
 def count_line(rows: int, shown: int, *more: str) -> str:
-    """Return how many rows there are, and how many are shown."""
     of = f"{shown:,} of " if shown < rows else ""
     return " · ".join([f"{of}{rows:,} row{'' if rows == 1 else 's'}", *filter(None, more)])
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return rows as a table; columns of numbers are aligned right."""
     body = list(rows)
     right = [all(_is_number(row[i]) for row in body) and bool(body) for i in range(len(columns))]
     head = "".join(f'<th scope="col">{escape(cell_text(name))}</th>' for name in columns)
@@ -127,7 +125,6 @@ def rows_html(
 
 
 def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: str) -> str:
-    """Return the same as text, a line for each row."""
     first = rows[:ROWS]
     shown = [list(map(cell_text, columns)), *([cell_text(value, 60) for value in row] for row in first)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
@@ -136,22 +133,18 @@ def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: st
 
 
 def block(*parts: str) -> str:
-    """Return the whole of what is shown of a value."""
     return f'<div class="almanaq">{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:
-    """Return a text of several lines."""
     return f"<p>{escape(visible(text)).replace(chr(10), '<br>')}</p>"
 
 
 def fold_text(title: str, text: str) -> str:
-    """Return a text that is shown when somebody opens it."""
     return f"<details><summary>{escape(title)}</summary>{preformat_text(text)}</details>"
 
 
 def preformat_text(text: str) -> str:
-    """Return a text as it is laid out."""
     return f"<pre>{escape(visible(text))}</pre>"
 
 

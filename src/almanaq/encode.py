@@ -65,7 +65,6 @@ def plain(value: Any) -> Any:
 
 
 def _plain_compound(value: Any) -> Any:
-    """Encode the values that are made of others; anything else becomes its text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, enum.Enum):
@@ -283,7 +282,6 @@ class RecordCap:
     measure: Callable[[str], int] = len
 
     def size_of(self, value: Any) -> int:
-        """Return the size of a JSON value."""
         return self.measure(json.dumps(value, ensure_ascii=False))
 
     def cut(self, value: Any, most: int | None = None) -> Any:
@@ -328,7 +326,6 @@ class RecordCap:
         return dataclasses.replace(kept, cells_cut=cells_cut)
 
     def lead(self, items: Sequence[Any], size: int) -> list[Any]:
-        """Return the first items that take at most so much together."""
         kept: list[Any] = []
         for item in items:
             size -= self.size_of(item) + 2
@@ -385,7 +382,6 @@ class CsvWriter:
         self._file, self._no_formulas, self._terminal = file, no_formulas, terminal
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows, some at a time."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         for number, row in enumerate(rows, 1):

@@ -62,7 +62,6 @@ class CancelToken:
 
     @contextmanager
     def hold_task(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Have a task end when this is canceled."""
         with self._lock:
             if self.is_canceled:
                 task.cancel()
@@ -171,7 +170,6 @@ def _put_back_runner(runner: asyncio.Runner) -> None:
 
 @contextmanager
 def _cancel_on_interrupt(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[None]:
-    """Let Ctrl-C cancel a task, which ends what it has under way, and then be a KeyboardInterrupt."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -234,7 +232,6 @@ class PerLoop(Generic[C]):
         )
 
     async def get(self) -> C:
-        """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             held = self._held.get(loop)

@@ -73,7 +73,6 @@ class JobRunner:
 
     @property
     def running(self) -> int:
-        """How many jobs have a thread."""
         return len(self._running)
 
     @property
@@ -168,8 +167,6 @@ def start_threads(count: int, name: str) -> ThreadPoolExecutor:
 
 
 def _do(job: Job, token: CancelToken, put: Callable[[Event | BaseException], None]) -> None:
-    """Do a job in this thread, and put how it ended."""
-
     def emit(name: str, data: dict[str, Any]) -> None:
         if token.is_canceled:
             raise asyncio.CancelledError
@@ -233,7 +230,6 @@ class RequestQueue:
             del self._line[ticket]
 
     def leave(self, conversation: str | None) -> None:
-        """Make room for the next."""
         self._slots.release()
         self._unlock(conversation)
 

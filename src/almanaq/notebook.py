@@ -94,7 +94,6 @@ class Magics:
         return self.connection
 
     def _run(self, query: str, options: Options) -> Any:
-        """Run a query; one that was interrupted, or stopped by a budget, gives the rows that are sure."""
         connection = self._open()
         try:
             with progress():
@@ -109,8 +108,6 @@ class Magics:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes the words after a magic; what is wrong with them is a UsageError."""
-
     def __init__(self, magic: str) -> None:
         super().__init__(prog=magic, add_help=False, allow_abbrev=False)
 
@@ -124,13 +121,10 @@ class _Parser(argparse.ArgumentParser):
                 )
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong."""
         raise UsageError(f"{self.prog}: {message}")
 
 
 class _ProgressLine:
-    """A line of progress, as HTML and as text."""
-
     def __init__(self, words: str) -> None:
         self.words = words
 

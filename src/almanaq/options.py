@@ -85,7 +85,6 @@ class Option:
         )
 
     def check(self, value: Any) -> None:
-        """Raise UsageError for a value that is out of the option's range."""
         if value is None:
             return
         if self.choices and value not in self.choices:
@@ -105,7 +104,6 @@ class Option:
         return f"a number from {self.least} to {self.most}" if self.most else f"a number of at least {self.least}"
 
     def pydantic_bounds(self) -> dict[str, Any]:
-        """Return the range of a number as arguments of pydantic's `Field`."""
         finite = {"allow_inf_nan": False} if self.python_type is float else {}
         return {"ge": self.least, "gt": self.above, "le": self.most, **finite}
 
@@ -444,7 +442,6 @@ class Options:
 
 
 def _defaults() -> Iterator[tuple[str, Any]]:
-    """Yield the names of the choices in `Options` with their defaults."""
     for one in fields(Options):
         if isinstance(one.default, _Unset):
             yield one.name, one.default.value

@@ -53,7 +53,6 @@ _FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files"
 
 
 def _fields() -> dict[str, Any]:
-    """Return the options that may be settings, as pydantic declares fields."""
     return {
         name: (_type(option), Field(option.default, **option.pydantic_bounds()))
         for name, option in OPTIONS.items()
@@ -127,7 +126,6 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
         return {name: value for name, value in found.items() if value is not None} | {"model": self.resolve_model()}
 
     def resolve_model(self) -> str:
-        """Return the model's name, that of an alias in its place."""
         return self.aliases.get(self.model, self.model)
 
 
@@ -186,7 +184,6 @@ def _is_harmless(name: str, value: object) -> bool:
 
 
 def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
-    """Have a person allow a file for good; raises UsageError where nobody does."""
     listed = ", ".join(show_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
     if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this version of the file?"):
@@ -199,7 +196,6 @@ def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
 
 
 def _check_aliases(aliases: Mapping[str, str], files: Sequence[SettingsFile]) -> None:
-    """Raise UsageError for an alias that could be taken for the name of a model."""
     for name in aliases:
         if ":" in name or name in ("auto", "local"):
             raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
@@ -247,17 +243,14 @@ def config_folder() -> Path:
 
 
 def is_trusted(file: Path, content: bytes) -> bool:
-    """Return whether the user has allowed a file as it is."""
     return _read_trusted().get(_absolute(file)) == _hash_content(content)
 
 
 def trust(file: Path, content: bytes) -> None:
-    """Remember that the user allows a file as it is. Raises UsageError where that cannot be written down."""
     _write_trusted({**_read_trusted(), _absolute(file): _hash_content(content)})
 
 
 def distrust(file: Path) -> bool:
-    """Forget that a file was allowed; say whether it was. Raises UsageError where that cannot be written down."""
     known = _read_trusted()
     if known.pop(_absolute(file), None) is None:
         return False
@@ -286,7 +279,6 @@ def _hash_content(content: bytes) -> str:
 
 
 def _read_trusted() -> dict[str, str]:
-    """Return the hashes of the allowed files by place; none where the list cannot be read."""
     try:
         record = json.loads(_trusted_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):

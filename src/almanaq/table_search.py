@@ -147,7 +147,6 @@ class IndexedTables:
         return [_hit(self._index.table(named.place), score) for named, score in found]
 
     def _open_embedder(self, named: str) -> Embedder:
-        """Open the embedder that the index was made with; raises UsageError where that is another than was given."""
         given = self._embedder
         if given is not None and not isinstance(given, str):
             return given

@@ -40,7 +40,6 @@ class User:
 
     @property
     def sees_everything(self) -> bool:
-        """Whether no rule applies."""
         return EVERYTHING in self.roles
 
     def value(self, name: str) -> object:
@@ -70,7 +69,6 @@ class Users:
         return found[0] if found else None
 
     def named(self, name: str) -> User | None:
-        """Return the user of a name."""
         return next((user for user in self.known if user.name == name), None)
 
 

@@ -54,7 +54,6 @@ class Commands(typer.core.TyperGroup):
     """The commands by their names; a source in the place of a name opens the shell over it, with a question `ask`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name, and its own arguments."""
         if self.get_command(ctx, args[0]) is None:
             first, second = args[0], args[1] if len(args) > 1 and not args[1].startswith("-") else ""
             if second and (is_source(first) or is_source(second)):
@@ -83,16 +82,13 @@ class Commands(typer.core.TyperGroup):
         return None
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands, those that other packages add after ours."""
         return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options before the name of a command."""
         with self._suggesting_options():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
         with self._suggesting_options():
             return super().invoke(ctx)
 

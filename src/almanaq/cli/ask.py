@@ -236,7 +236,6 @@ def demo(
 
 
 def _show_steps(connection: Connection, title: str, question: str, out: Console) -> None:
-    """Ask one question and print each step on the way to its reply."""
     from rich.rule import Rule
     from rich.text import Text
 

@@ -14,8 +14,6 @@ from almanaq.errors import MissingExtraError
 
 
 class Action(StrEnum):
-    """What to do with a board."""
-
     run = "run"
     export = "export"
 

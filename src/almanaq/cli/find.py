@@ -89,7 +89,6 @@ def find(
 
 
 def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
-    """Raise UsageError where flags do not go together, or k is out of its range."""
     from almanaq.retrieval.retriever_names import plugin_opener
 
     if k < 1:
@@ -113,7 +112,6 @@ def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], ana
 
 
 def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _SearchFlags) -> list[Table]:
-    """Read the tables that were found, in their order."""
     ids = {table.id for table in found}
     by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
     return [by_id[table.id] for table in found]
@@ -139,14 +137,12 @@ class _SearchFlags:
     separate: bool
 
     def read(self, corpus: str) -> Corpus:
-        """Open a corpus."""
         from almanaq.table_search import read_tables
 
         return read_tables(corpus, schema=self.schema, allow_http=self.allow_http, separate=self.separate)
 
 
 def _open_index(folder: Path, how: _SearchFlags) -> StoredIndex:
-    """Open an index, where the flags go with one."""
     from almanaq.retrieval.stored import open_index
 
     if how.schema is not None:
@@ -164,7 +160,6 @@ def _open_index(folder: Path, how: _SearchFlags) -> StoredIndex:
 
 
 def _search_index(question: str, index: StoredIndex, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
-    """Search by words, and by vectors where the index has them; rerank unless the flags say otherwise."""
     from almanaq.table_search import search_index
 
     found, doubt = search_index(

@@ -81,7 +81,6 @@ def installation() -> dict[str, Any]:
 
 
 def version_lines() -> list[str]:
-    """Return what `--version --verbose` prints."""
     found = installation()
     lines = [f"almanaq {found['almanaq']}", f"Python {found['python']} on {found['platform']}"]
     return [*lines, *(f"{name} {number or 'missing'}" for name, number in found["packages"].items())]
@@ -116,7 +115,6 @@ def _list_requirements() -> list[tuple[str, str | None]]:
 
 
 def _list_extra(package: str, extra: str | None) -> list[str]:
-    """Return the packages that an extra of another package needs; [] where it is not installed."""
     if extra is None or _find_version(package) is None:
         return []
     lines = map(_REQUIREMENT.match, requires(package) or ())
@@ -230,7 +228,6 @@ def clear(
 
 
 def _open_tables() -> TableCache:
-    """Return the tables of files that are kept, in the folder that settings name."""
     from almanaq.engines.files.table_cache import TableCache, table_cache_folder
     from almanaq.settings import read_settings
 

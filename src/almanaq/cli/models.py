@@ -54,7 +54,6 @@ def list_models(ctx: typer.Context, json: Json = False) -> None:
 
 
 def _list_models(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
-    """Return each model with what it is, `local` last."""
     from almanaq.models.weights import GGUF, list_weights
 
     found: dict[str, dict[str, object]] = {}
@@ -102,7 +101,6 @@ def get(
 
 
 def _ask(offer: Offer, name: str | None, yes: bool) -> None:
-    """Say what would be fetched, and go on where that is wanted."""
     from almanaq.models.weights import OFFERS
 
     for each in OFFERS if name is None else (offer,):
@@ -116,8 +114,6 @@ def _ask(offer: Offer, name: str | None, yes: bool) -> None:
 
 
 def _report(offer: Offer) -> Callable[[int], None]:
-    """Return what shows how much is there, on a terminal."""
-
     def report(there: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{there / 1e6:,.0f} of {offer.bytes / 1e6:,.0f} MB", end="", file=sys.stderr, flush=True)

@@ -85,7 +85,6 @@ def _parameter(option: Option) -> str:
 
 
 def _declare(name: str, option: Option) -> inspect.Parameter:
-    """Return the parameter of a command that an option is."""
     kind: Any = Enum(name, [(each, each) for each in option.choices]) if option.choices else option.python_type
     if option.annotation.startswith("Sequence"):
         kind = list[str]
@@ -218,13 +217,10 @@ def machine_memory() -> int:
 
 
 class _Absent:
-    """Makes a package look as if it was not installed."""
-
     def __init__(self, package: str) -> None:
         self._package = package
 
     def find_spec(self, name: str, *_: object) -> None:
-        """Raise ModuleNotFoundError for the package; leave others to those who can find them."""
         if name == self._package:
             raise ModuleNotFoundError(name, name=name)
 

@@ -142,8 +142,6 @@ _ENDINGS = ("", "txt", "csv", "json", "parquet", "table")
 
 
 class Format(StrEnum):
-    """How rows are written."""
-
     table = "table"
     json = "json"
     csv = "csv"
@@ -226,7 +224,6 @@ def write_json(value: Any, out: str | None = None, *, allow_nan: bool = False) -
 
 
 def write_text(text: str, out: str | None = None) -> None:
-    """Write text to stdout or to the file `out`, in UTF-8."""
     with open_out(out) as file:
         # A lone surrogate or a terminal of another encoding must not lose the whole result.
         file.write(encode_text(text))

@@ -47,7 +47,6 @@ class Output:
 
 
 def run_query(connection: Connection, query: Query, output: Output) -> None:
-    """Run a query and write its rows."""
     if output.materialize is not None:
         _materialize(connection, query, output.materialize)
         return

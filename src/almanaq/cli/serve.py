@@ -136,7 +136,6 @@ def _serve(
     listening: socket.socket,
     worker: Worker,
 ) -> None:
-    """Answer over an open connection until a signal."""
     from contextlib import closing
 
     from almanaq.accounts import AuditLog, Ledger
@@ -213,7 +212,6 @@ CLIENTS = (
 
 
 def find_client(name: str) -> Client:
-    """Return a client; raises UsageError for one that is not known."""
     names = [client.name for client in CLIENTS]
     if name not in names:
         raise UsageError(f"--print-config: no client named {name!r}{suggest(name, names)}")
@@ -221,7 +219,6 @@ def find_client(name: str) -> Client:
 
 
 def client_settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the settings of a client under which it starts a command, as JSON."""
     server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
     for key in (_NAME, *reversed(client.keys)):
         server = {key: server}
@@ -229,7 +226,6 @@ def client_settings(client: Client, command: str, arguments: Sequence[str], envi
 
 
 def spell_command(command: str, arguments: Sequence[str]) -> str:
-    """Return the command by which Claude Code adds the server itself."""
     return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
 
 
@@ -273,7 +269,6 @@ def mcp(
 
 
 def _print_config(client: str, source: str, flags: list[str]) -> None:
-    """Print the settings on stdout, and where they belong on stderr."""
     found = find_client(client)
     command = str(Path(sys.argv[0]).absolute())
     arguments = ["mcp", _absolute_path(source), *flags]

@@ -78,7 +78,6 @@ def complete_statements(text: str) -> tuple[list[str], str]:
 
 
 def _says_something(text: str) -> bool:
-    """Return whether a text holds more than blanks and comments."""
     lines = [line.strip() for line in text.splitlines()]
     return any(line and not line.startswith("--") for line in lines)
 
@@ -135,7 +134,6 @@ class Session:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a query was begun that no semicolon ends yet."""
         return bool(self._read_lines.strip())
 
     def feed(self, line: str) -> bool:
@@ -152,11 +150,9 @@ class Session:
         return True
 
     def forget(self) -> None:
-        """Drop a query that was begun."""
         self._read_lines = ""
 
     def finish(self) -> None:
-        """Run a query that the end of the input ends."""
         for query in split(self._read_lines):
             self._report_errors(partial(self._run, query))
 
@@ -292,7 +288,6 @@ def make_completer(session: Session, line: Callable[[], str]) -> Callable[[str, 
 
 
 def complete_word(text: str, line: str, session: Session) -> list[str]:
-    """Return what may stand where `text` begins, at the end of `line`."""
     if line.lstrip().startswith(".") and " " not in line.lstrip():
         return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
     with suppress(AlmanaqError):

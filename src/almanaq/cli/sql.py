@@ -106,7 +106,6 @@ def _reads_text(query: str) -> bool:
 
 
 def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
-    """Return the file that keeps the rows, None where none does; raise UsageError for flags that do not go together."""
     from almanaq.cli.run_query import check_place
 
     if resume and not (out or materialize):
@@ -126,7 +125,6 @@ def _explain(
     format: Format,
     out: str | None,
 ) -> None:
-    """Write the plan of a query: as text, first in short and then in full, or as JSON."""
     from almanaq.cli.terminal import progress, short_plan
     from almanaq.encode import plain
 

@@ -99,7 +99,6 @@ def print_rows(
 
 
 def print_chart(chart: Chart | None, out: Console) -> None:
-    """Print a chart, or that none fits."""
     from rich.text import Text
 
     lines = ["no chart fits these columns"] if chart is None else [chart.title, *chart.lines(out.width)]
@@ -146,7 +145,6 @@ def shorten(text: str, limit: int | None) -> str:
 
 
 def _count_fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
-    """Return how many of the first columns fit side by side; at least one."""
     taken = 0
     for index, name in enumerate(columns):
         longest = max(len(visible(name)), *(len(cell_text(row[index], _LEAST_WIDTH)) for row in rows))
@@ -180,7 +178,6 @@ def _print_table(
 
 
 def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: Chart | None) -> list[str]:
-    """Return a bar for each row of a result whose chart has one for each; [] elsewhere."""
     if chart is None or chart.kind not in ("bar", "line", "share") or len(chart.y) != 1 or len(rows) < 2:
         return []
     if chart.kind == "line" and chart.colour:
@@ -361,7 +358,6 @@ def _find_new_notes(messages: Sequence[str], source: str) -> list[str]:
 
 
 def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:
-    """Print rows, the quotes they rest on, and what the query took."""
     amount = amount or Amount()
     print_rows(result.columns, result.rows, out, amount, result.chart() if out.is_terminal or amount.chart else None)
     print_evidence(result.evidence[: amount.rows], out)
@@ -369,7 +365,6 @@ def print_result(result: Result, out: Console, amount: Amount | None = None) -> 
 
 
 def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row: int = 2) -> None:
-    """Print the first quotes of each row with the place they stand at."""
     from rich.text import Text
 
     for quotes in evidence:
@@ -439,7 +434,6 @@ def dollars(money: float) -> str:
 
 
 def inference_line(inference: Inference) -> str:
-    """Say what was inferred, and what surely holds of it."""
     known = inference.certificate
     inferred = f"{known.asked:,} of {inference.rows:,} rows read, {known.accepted:,} accepted unread"
     if not known.certified:
@@ -483,7 +477,6 @@ def _text_stage(stage: StageLine) -> list[str]:
 
 
 def _without_row_id(order: str) -> str:
-    """Leave out the row id that makes an order total."""
     return re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", order)
 
 

@@ -21,7 +21,6 @@ Record = dict[str, Any]
 
 
 def clip(text: str, most: int = _WORDS) -> str:
-    """Return a text, cut with a mark where it is longer."""
     return encode.clip(text, most)
 
 
@@ -55,7 +54,6 @@ def unknown_records(unknown: Sequence[UnknownAnswer]) -> list[Record]:
 
 
 def clip_warnings(messages: Sequence[str]) -> list[str]:
-    """Return the first warnings, cut."""
     return [clip(message, _MESSAGE) for message in messages[:_MOST_WARNINGS]]
 
 

@@ -94,7 +94,6 @@ class HttpApp:
         await self._app(scope, receive, send)
 
     async def close(self) -> None:
-        """End every session, and the work that goes on for it."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -137,8 +136,6 @@ def make_server(connection: Connection, account: Account | None = None) -> Serve
 
 
 class _Handlers:
-    """Answers each request of the protocol with what the tools give."""
-
     def __init__(self, tools: Tools) -> None:
         import mcp_types
 
@@ -147,7 +144,6 @@ class _Handlers:
         self._types: Any = mcp_types
 
     async def list_tools(self, context: Any, params: Any) -> Any:  # noqa: ARG002 - what the SDK passes
-        """List the tools."""
         types = self._types
 
         def hints(name: str) -> Any:
@@ -171,7 +167,6 @@ class _Handlers:
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(self, context: Any, params: Any) -> Any:
-        """Run a tool; an error is a result that says so, for the model to mend the call."""
         wrong = _find_fault(params.name, params.arguments or {})
         if wrong:
             return self._fail(wrong)
@@ -208,29 +203,24 @@ class _Handlers:
         return self._types.CallToolResult(content=content, is_error=True)
 
     async def list_resources(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """List the resources that are no table's."""
         listed = [self._types.Resource(**each) for each in resources.RESOURCES]
         return self._types.ListResourcesResult(resources=listed)
 
     async def list_templates(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """List the resource that each table has."""
         listed = [self._types.ResourceTemplate(**each) for each in resources.TEMPLATES]
         return self._types.ListResourceTemplatesResult(resource_templates=listed)
 
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Return the text of a resource."""
         uri = str(params.uri)
         text, mime_type = self._call_or_refuse(resources.read_resource, uri, self._tools.connection.catalog)
         content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
         return self._types.ReadResourceResult(contents=[content])
 
     async def list_prompts(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """List the prompts."""
         listed = [self._types.Prompt(name=name, **each) for name, each in resources.PROMPTS.items()]
         return self._types.ListPromptsResult(prompts=listed)
 
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Return the text of a prompt."""
         types = self._types
         text = self._call_or_refuse(resources.fill_prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
@@ -238,7 +228,6 @@ class _Handlers:
         return types.GetPromptResult(description=described, messages=[message])
 
     async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Return the values that an argument of a prompt or a resource may have."""
         types, argument = self._types, params.argument
         values, total = resources.complete_argument(argument.name, argument.value, self._tools.connection.catalog)
         completion = types.Completion(values=values, total=total, has_more=total > len(values))

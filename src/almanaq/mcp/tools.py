@@ -57,7 +57,6 @@ class Conversations:
             return self._turns[handle]
 
     def keep(self, handle: str | None, turns: Sequence[Turn]) -> str:
-        """Keep the turns of a conversation; give its handle."""
         handle = handle or secrets.token_urlsafe(12)
         with self._lock:
             self._turns[handle] = tuple(turns)[-_MOST_TURNS:]
@@ -184,7 +183,6 @@ def read_text(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def _cell_of_row(connection: Connection, relation: Relation, column: str, row: str) -> Any:
-    """Return the cell of a row that evidence names by its number or address."""
     if relation.row_id is None:
         raise UsageError(f'{relation.name} has no key: name the row by columns with unique values, such as {{"id": 7}}')
     engine = connection.engine
@@ -258,13 +256,11 @@ class Tools:
         }
 
     def call(self, name: str, given: Arguments, emit: Emit = lambda *_: None) -> Record:
-        """Return what a tool gives; `emit` takes the events on the way."""
         with emit_progress(emit):
             return self._by_name[name](given, emit)
 
     @cached_property
     def connection(self) -> Connection:
-        """The source without its private columns."""
         return self._whole.public()
 
     @cached_property
