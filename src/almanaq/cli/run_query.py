@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from almanaq.connection import Connection
+    from almanaq.suql.execution.report import Interrupted
     from almanaq.suql.result import Result, Trace
 
 
 Query = tuple[str, tuple[str, ...]]
 """A query with the values of its placeholders."""
-
-_INCOMPLETE = "these rows are in the result, but may not be all of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +46,37 @@ class Output:
 
 
 def run_query(connection: Connection, query: Query, output: Output) -> None:
+    """Run a query and write its rows; those that are sure also when a budget stopped it."""
+    from almanaq.suql.execution.report import Interrupted
+
     if output.materialize is not None:
-        _materialize(connection, query, output.materialize)
+        with show_reading():
+            result = connection.sql(*query, options=replace(connection.engine.options, max_result_mb=None))
+        materialize(result, output.materialize)  # nothing is replaced by rows that are not all
+        warn_of_result(result.trace, describe_cost(result.trace, len(result)))
         return
     if output.resume and output.out is not None:
         remove_left_over(output.out)
     run = _run if output.format in (Format.table, Format.json) else _write_as_they_come
-    run(connection, query, output)
+    try:
+        run(connection, query, output)
+    except (BudgetExceeded, DeadlineExceeded, Interrupted) as stopped:
+        if _sure_rows(stopped) is not None:
+            limit = "budget" if isinstance(stopped, BudgetExceeded) else "deadline"
+            reason = "interrupted" if isinstance(stopped, Interrupted) else f"stopped by its {limit}"
+            warn([f"{reason}: these rows are in the result, but may not be all of it"])
+        raise
 
 
-def _materialize(connection: Connection, query: Query, path: Path) -> None:
-    """Run a query and keep its rows with their quotes; nothing is replaced by rows that are not all."""
-    from dataclasses import replace
+def _sure_rows(stopped: BudgetExceeded | DeadlineExceeded | Interrupted) -> Result | None:
+    from almanaq.suql.result import Result
 
-    with show_reading():
-        result = connection.sql(*query, options=replace(connection.engine.options, max_result_mb=None))
-    materialize(result, path)
-    warn_of_result(result.trace, describe_cost(result.trace, len(result)))
+    # Nothing at all must not look like a result without rows.
+    return stopped.partial if isinstance(stopped.partial, Result) and len(stopped.partial) else None
 
 
 def _write_as_they_come(connection: Connection, query: Query, output: Output) -> None:
-    """Run a query and write its rows as they come, held nowhere; those that are sure also when a budget stopped it."""
     from almanaq.suql.execution.report import Interrupted
-    from almanaq.suql.result import Result
 
     stopped: BudgetExceeded | DeadlineExceeded | Interrupted | None = None
     with open_out(output.out) as file:
@@ -78,15 +85,13 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
             with show_reading():
                 result = connection.engine.write(connection.translate(query[0]), query[1], to=write)
         except (BudgetExceeded, DeadlineExceeded, Interrupted) as error:
-            # Nothing at all must not look like a result without rows.
-            if not (isinstance(error.partial, Result) and error.partial.table.num_rows):
+            if (rows := _sure_rows(error)) is None:
                 raise
             stopped = error
             if isinstance(error, DeadlineExceeded):  # what it ended had given nothing yet
-                write(error.partial.table)
+                write(rows.table)
         write(None)
     if stopped is not None:
-        warn([_describe_stop(stopped)])
         raise stopped
     warn_of_result(result.trace)
     if output.resume:
@@ -94,30 +99,19 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
 
 
 def _run(connection: Connection, query: Query, output: Output) -> None:
-    """Run a query and write its rows; those that are sure also when a budget stopped it."""
     from almanaq.suql.execution.report import Interrupted
-    from almanaq.suql.result import Result
 
     try:
         with show_reading():
             result = connection.sql(*query)
     except (BudgetExceeded, DeadlineExceeded, Interrupted) as stopped:
-        # Nothing at all must not look like a result without rows.
-        if isinstance(stopped.partial, Result) and stopped.partial.rows:
-            write_result(stopped.partial, output.format, output.out, output.amount)
-            warn([_describe_stop(stopped)])
+        if (rows := _sure_rows(stopped)) is not None:
+            write_result(rows, output.format, output.out, output.amount)
         raise
     warn_of_result(result.trace)
     write_result(result, output.format, output.out, output.amount)
     if output.resume:
         warn([describe_cost(result.trace, len(result))])
-
-
-def _describe_stop(stopped: BaseException) -> str:
-    """Say by what a query was stopped, and that the rows it printed are not all."""
-    if isinstance(stopped, BudgetExceeded | DeadlineExceeded):
-        return f"stopped by its {'budget' if isinstance(stopped, BudgetExceeded) else 'deadline'}: {_INCOMPLETE}"
-    return f"interrupted: {_INCOMPLETE}"
 
 
 def describe_cost(trace: Trace, rows: int | None = None) -> str:
@@ -169,54 +163,33 @@ def materialize(result: Result, path: Path) -> None:
 
 
 def _write_tables(database: duckdb.DuckDBPyConnection, result: Result, name: str) -> None:
-    rows = _number_rows(result.table)
+    names = {name.casefold() for name in result.table.column_names}
+    if "row" in names:
+        raise UsageError('--materialize adds a column "row": rename the one of the query')
+    if len(names) < result.table.num_columns:
+        raise UsageError("--materialize needs distinct column names: rename repeated ones with AS …")
+    rows = result.table.add_column(0, "row", [list(range(1, len(result) + 1))])
     database.register("given", rows)
     database.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM given")
     database.register("cited", _evidence_table(result))
     database.execute(f"CREATE TABLE {quote(name + '_evidence')} AS SELECT * FROM cited")
     trace = result.trace
-    figures = {
-        "text_calls": trace.text_calls,
-        "cached_calls": trace.cached_calls,
-        "unknown_calls": trace.unknown_calls,
-        "money": trace.money,
-        "seconds": round(trace.seconds, 3),
-        "partial": trace.partial,
-        "warnings": list(trace.warnings),
-    }
+    counted = ("text_calls", "cached_calls", "unknown_calls", "money", "partial")
+    figures = {each: getattr(trace, each) for each in counted}
+    figures |= {"seconds": round(trace.seconds, 3), "warnings": list(trace.warnings)}
     database.execute(f"CREATE TABLE {_MADE} (suql TEXT, made_at TIMESTAMPTZ, trace JSON)")
     database.execute(f"INSERT INTO {_MADE} VALUES (?, ?, ?)", [result.suql, datetime.now(UTC), json.dumps(figures)])
-
-
-def _number_rows(table: pa.Table) -> pa.Table:
-    """Return rows with their number before them, by which quotes name them."""
-    from almanaq.suql.execution.stage_rows import id_column
-
-    names = {name.casefold() for name in table.column_names}
-    if "row" in names:
-        raise UsageError('--materialize adds a column "row": rename the one of the query')
-    if len(names) < table.num_columns:
-        raise UsageError("--materialize needs distinct column names: rename repeated ones with AS …")
-    return table.add_column(0, "row", id_column(list(range(1, table.num_rows + 1))))
 
 
 def _evidence_table(result: Result) -> pa.Table:
     import pyarrow as pa
 
-    from almanaq.suql.execution.stage_rows import id_column, text_column
-
+    names = ("relation", "key", "column", "passage", "start", "quote", "question")
     cited = [(number, quote) for number, quotes in enumerate(result.evidence, 1) for quote in quotes]
-    columns = {
-        "row": id_column([number for number, _ in cited]),
-        "relation": text_column([quote.relation for _, quote in cited]),
-        "key": text_column([quote.key for _, quote in cited]),
-        "column": text_column([quote.column for _, quote in cited]),
-        "passage": id_column([quote.passage for _, quote in cited]),
-        "start": id_column([quote.start for _, quote in cited]),
-        "quote": text_column([quote.quote for _, quote in cited]),
-        "question": text_column([quote.question for _, quote in cited]),
-    }
-    return pa.table(columns)
+    columns = {"row": [number for number, _ in cited]}
+    columns |= {name: [getattr(quote, name) for _, quote in cited] for name in names}
+    numbers = ("row", "passage", "start")
+    return pa.table(columns, pa.schema([(name, pa.int64() if name in numbers else pa.string()) for name in columns]))
 
 
 def _is_ours(path: Path) -> bool:
