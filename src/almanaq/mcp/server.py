@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _MOST_BODY = 1_000_000
 _AT_ONCE, _WAITING = 16, 1_000
+_THREADS = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="almanaq-mcp")
 _QUOTED = re.compile(r"'[^']*'|“[^”]*”")
 
 
@@ -69,12 +69,11 @@ class HttpApp:
     def __init__(self, server: Server[Any], path: str, hosts: Sequence[str] | None) -> None:
         from mcp.server.transport_security import TransportSecuritySettings
 
-        names = [] if hosts is None else [*(f"{host}:*" for host in hosts), *hosts]
-        schemes = ("http", "https")
+        names = [f"{host}{port}" for port in (":*", "") for host in hosts or ()]
         security = TransportSecuritySettings(
             enable_dns_rebinding_protection=hosts is not None,
             allowed_hosts=names,
-            allowed_origins=[f"{scheme}://{name}" for scheme in schemes for name in names],
+            allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in names],
         )
         self._app = server.streamable_http_app(
             streamable_http_path=path, transport_security=security, max_request_body_size=_MOST_BODY
@@ -85,7 +84,10 @@ class HttpApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve a request; `lifespan` is answered, and nothing waits for it."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            while (await receive())["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            await self.close()
+            await send({"type": "lifespan.shutdown.complete"})
             return
         if self._running is None:
             started = asyncio.Event()
@@ -102,12 +104,6 @@ class HttpApp:
         async with self._manager.run():
             started.set()
             await asyncio.Event().wait()
-
-    async def _lifespan(self, receive: Any, send: Any) -> None:
-        while (await receive())["type"] == "lifespan.startup":
-            await send({"type": "lifespan.startup.complete"})
-        await self.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
 
 def make_server(connection: Connection, account: Account | None = None) -> Server[Any]:
@@ -140,19 +136,11 @@ class _Handlers:
         import mcp_types
 
         self._tools = tools
-        self._runner = JobRunner(_threads(), _AT_ONCE, _WAITING)
+        self._runner = JobRunner(_THREADS, _AT_ONCE, _WAITING)
         self._types: Any = mcp_types
 
     async def list_tools(self, context: Any, params: Any) -> Any:  # noqa: ARG002 - what the SDK passes
         types = self._types
-
-        def hints(name: str) -> Any:
-            return types.ToolAnnotations(
-                read_only_hint=name != "confirm",
-                destructive_hint=False,
-                idempotent_hint=True,
-                open_world_hint=self._tools.remote,
-            )
 
         listed = [
             types.Tool(
@@ -160,7 +148,12 @@ class _Handlers:
                 description=tool.description,
                 input_schema=tool.input_schema,
                 output_schema=tool.output_schema,
-                annotations=hints(tool.name),
+                annotations=types.ToolAnnotations(
+                    read_only_hint=tool.name != "confirm",
+                    destructive_hint=False,
+                    idempotent_hint=True,
+                    open_world_hint=self._tools.remote,
+                ),
             )
             for tool in TOOLS
         ]
@@ -189,7 +182,8 @@ class _Handlers:
                     else:
                         record = data
         except AlmanaqError as error:
-            return self._fail(_message(error))
+            # What an engine quotes may be from a row.
+            return self._fail(_QUOTED.sub("'…'", str(error)) if is_engine_error(error) else str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
             return self._fail(f"unexpected {type(error).__name__}: this is a bug in almanaq; details are in its log")
@@ -262,11 +256,6 @@ class _ProgressCounter:
         return self.last, whole, describe_progress(done, total, data["passed"])
 
 
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="almanaq-mcp")
-
-
 def _find_fault(name: str, arguments: dict[str, Any]) -> str:
     """Say what is wrong with a call, "" where nothing is: the schema that clients see is the one that counts."""
     from jsonschema import Draft202012Validator
@@ -284,8 +273,3 @@ def _find_fault(name: str, arguments: dict[str, Any]) -> str:
         return ""
     place = "".join(f"{part!r}: " for part in found.absolute_path)
     return f"{name}: {place}{caps.clip(found.message, 500)}"
-
-
-def _message(error: AlmanaqError) -> str:
-    """Return an error's words; of an engine's own without what it quotes, which may be from a row."""
-    return _QUOTED.sub("'…'", str(error)) if is_engine_error(error) else str(error)
