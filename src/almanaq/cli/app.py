@@ -60,7 +60,11 @@ class Commands(typer.core.TyperGroup):
                 return "ask", self.get_command(ctx, "ask"), args
             if is_source(first):
                 return "shell", self.get_command(ctx, "shell"), args
-        _check_one_source(ctx, args)
+        given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
+        given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
+        if len(set(given)) > 1:  # the last one would be taken silently
+            listed = f"--db is given {len(given)} times ({', '.join(given)})"
+            ctx.fail(f"{listed}: a command has one source; name the folder of both")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -85,15 +89,15 @@ class Commands(typer.core.TyperGroup):
         return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with self._suggesting_options():
+        with self._suggest_options():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        with self._suggesting_options():
+        with self._suggest_options():
             return super().invoke(ctx)
 
     @contextmanager
-    def _suggesting_options(self) -> Iterator[None]:
+    def _suggest_options(self) -> Iterator[None]:
         """Suggest the option that was probably meant for one that a command does not have."""
         try:
             yield
@@ -132,16 +136,6 @@ def _suggest_option(asked: str, own: set[str], others: Mapping[str, set[str]]) -
         return ""
     having = [name for name, options in others.items() if near[0] in options]
     return f"; did you mean {near[0]}? That is an option of almanaq {_join_names(having)}"
-
-
-def _check_one_source(ctx: Any, args: list[str]) -> None:
-    """Refuse `--db a --db b`, of which the last would be taken silently."""
-    given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
-    given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
-    if len(set(given)) > 1:
-        ctx.fail(
-            f"--db is given {len(given)} times ({', '.join(given)}): a command has one source; name the folder of both"
-        )
 
 
 def _join_names(names: list[str]) -> str:

@@ -18,8 +18,6 @@ from almanaq.display import visible
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from almanaq.engines.files.table_cache import TableCache
     from almanaq.models.reply_cache import ReplyCache
 
@@ -110,15 +108,16 @@ def extras() -> dict[str, dict[str, Any]]:
 
 def _list_requirements() -> list[tuple[str, str | None]]:
     """Return each package that is required, and by which extra; with what an extra of that package needs in turn."""
-    found = [match for match in map(_REQUIREMENT.match, requires("almanaq") or ()) if match is not None]
-    return [(name, match[3]) for match in found for name in (match[1], *_list_extra(match[1], match[2]))]
 
+    def match_lines(package: str) -> list[re.Match[str]]:
+        return [match for match in map(_REQUIREMENT.match, requires(package) or ()) if match is not None]
 
-def _list_extra(package: str, extra: str | None) -> list[str]:
-    if extra is None or _find_version(package) is None:
-        return []
-    lines = map(_REQUIREMENT.match, requires(package) or ())
-    return [match[1] for match in lines if match is not None and match[3] == extra]
+    found = []
+    for match in match_lines("almanaq"):
+        found.append((match[1], match[3]))
+        if match[2] is not None and _find_version(match[1]) is not None:
+            found += [(each[1], match[3]) for each in match_lines(match[1]) if each[3] == match[2]]
+    return found
 
 
 def _find_version(name: str) -> str | None:
@@ -148,15 +147,13 @@ def _check_models() -> dict[str, Any]:
 def _measure_caches() -> list[dict[str, Any]]:
     from almanaq.models.private_files import default_cache_file, default_cache_folder
 
-    places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
-    return [{"what": what, "place": str(place), **_measure_place(place)} for what, place in places.items()]
-
-
-def _measure_place(place: Path) -> dict[str, Any]:
-    """Return the size of what is kept at a place, and whether it can be written to, or made."""
-    files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
-    there = next((each for each in (place, *place.parents) if each.exists()), place)
-    return {"bytes": sum(file.stat().st_size for file in files), "writable": os.access(there, os.W_OK)}
+    measured = []
+    for what, place in (("replies", default_cache_file()), ("vectors and tables", default_cache_folder())):
+        files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
+        there = next((each for each in (place, *place.parents) if each.exists()), place)
+        size, writable = sum(file.stat().st_size for file in files), os.access(there, os.W_OK)
+        measured.append({"what": what, "place": str(place), "bytes": size, "writable": writable})
+    return measured
 
 
 def _format_report(found: dict[str, Any]) -> list[str]:
@@ -188,23 +185,18 @@ def stats(json: Json = False) -> None:
 
     from almanaq.cli.output import write_json
 
-    file, cache = _open_cache()
-    if not file.exists():
-        # Looking makes no file.
-        found: dict[str, object] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
-    else:
+    file, cache, tables = _open_caches()
+    found: dict[str, Any] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
+    if file.exists():  # looking makes no file
         found = asdict(cache.stats())
         cache.close()
-    tables = _open_tables()
     sources, size = tables.stats()
     found["tables"] = {"folder": str(tables.folder), "sources": sources, "bytes": size}
     if json:
         write_json(found, None)
         return
     lines = [f"{found['file']}: {found['replies']:,} replies, {found['bytes']:,} bytes"]
-    by_model = found["by_model"]
-    assert isinstance(by_model, dict)
-    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in by_model.items()]
+    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in found["by_model"].items()]
     lines.append(f"{tables.folder}: the tables of {sources:,} sources, {size:,} bytes")
     say("\n".join(lines))
 
@@ -215,11 +207,10 @@ def clear(
     ] = False,
 ) -> None:
     """Delete every reply in the cache, so that models are asked, and paid, anew; and the tables of files."""
-    kept = _open_tables()
+    file, cache, kept = _open_caches()
     say(f"the tables of {kept.clear():,} sources deleted from {kept.folder}")
     if tables:
         return
-    file, cache = _open_cache()
     count = 0
     if file.exists():
         count = cache.clear()
@@ -227,23 +218,16 @@ def clear(
     say(f"{count:,} replies deleted from {file}")
 
 
-def _open_tables() -> TableCache:
+def _open_caches() -> tuple[Path, ReplyCache, TableCache]:
+    """Return the file of replies that settings name, the cache in it, and the tables of files that are kept."""
     from almanaq.engines.files.table_cache import TableCache, table_cache_folder
-    from almanaq.settings import read_settings
-
-    read_settings().export()
-    return TableCache(table_cache_folder())
-
-
-def _open_cache() -> tuple[Path, ReplyCache]:
-    """Return the cache file that settings name, and the cache in it."""
     from almanaq.models.private_files import default_cache_file
     from almanaq.models.reply_cache import ReplyCache
     from almanaq.settings import read_settings
 
     read_settings().export()
     file = default_cache_file()
-    return file, ReplyCache(file)
+    return file, ReplyCache(file), TableCache(table_cache_folder())
 
 
 def trust(
@@ -265,12 +249,8 @@ def trust(
     if found is None:
         raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder that has it")
     allow(file, found.content)
-    lines = [show_setting(name, value) for name, value in find_reaching(found.values).items()]
-    say(
-        "\n".join(
-            [f"{file.resolve()} is allowed, until it changes, to set", *(f"  {line}" for line in lines or ["nothing"])]
-        )
-    )
+    lines = [f"  {show_setting(name, value)}" for name, value in find_reaching(found.values).items()]
+    say("\n".join([f"{file.resolve()} is allowed, until it changes, to set", *(lines or ["  nothing"])]))
 
 
 cache = typer.Typer(help="Show or empty what is kept: model replies, and tables of files.", no_args_is_help=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -88,9 +87,14 @@ def get(
     read_settings().export()
     offer = find_offer(name)
     if not offer.path.is_file():
-        _ask(offer, name, yes)
+        _confirm_fetch(offer, name, yes)
+
+        def report(there: int) -> None:
+            if sys.stderr.isatty():
+                print(f"\r{there / 1e6:,.0f} of {offer.bytes / 1e6:,.0f} MB", end="", file=sys.stderr, flush=True)
+
         try:
-            fetch_weights(offer, _report(offer))
+            fetch_weights(offer, report)
         finally:
             if sys.stderr.isatty():
                 print(file=sys.stderr)
@@ -100,7 +104,7 @@ def get(
         warn([_NO_EXTRA])
 
 
-def _ask(offer: Offer, name: str | None, yes: bool) -> None:
+def _confirm_fetch(offer: Offer, name: str | None, yes: bool) -> None:
     from almanaq.models.weights import OFFERS
 
     for each in OFFERS if name is None else (offer,):
@@ -111,14 +115,6 @@ def _ask(offer: Offer, name: str | None, yes: bool) -> None:
         raise UsageError(f"nothing is fetched without your word: almanaq models get {offer.name} --yes")
     if not typer.confirm(f"Fetch {offer.name}, {offer.bytes / 1e6:,.0f} MB, into {offer.path.parent}?"):
         raise typer.Exit(1)
-
-
-def _report(offer: Offer) -> Callable[[int], None]:
-    def report(there: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{there / 1e6:,.0f} of {offer.bytes / 1e6:,.0f} MB", end="", file=sys.stderr, flush=True)
-
-    return report
 
 
 @models.command()

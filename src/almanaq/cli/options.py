@@ -52,7 +52,11 @@ _QUIET = inspect.Parameter(
 
 def take_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags that the schema lists for it, in the place of its parameter `chosen`."""
-    offered = {_parameter(option): option for option in OPTIONS.values() if command.__name__ in option.commands.split()}
+    offered = {
+        option.spelling.removeprefix("--").replace("-", "_"): option
+        for option in OPTIONS.values()
+        if command.__name__ in option.commands.split()
+    }
     hints = get_type_hints(command, include_extras=True)
     shown: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
@@ -78,10 +82,6 @@ def take_options(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
-
-
-def _parameter(option: Option) -> str:
-    return option.spelling.removeprefix("--").replace("-", "_")
 
 
 def _declare(name: str, option: Option) -> inspect.Parameter:

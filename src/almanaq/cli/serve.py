@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +22,6 @@ from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping, Sequence
 
     from almanaq.connection import Connection
     from almanaq.users import User
@@ -110,7 +110,10 @@ def serve(
     with bind_socket(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
         # Open nothing before: each worker would inherit what the supervisor holds.
-        with supervise(access.port, _warn) as worker, connect_source(named, chosen) as connection:
+        with (
+            supervise(access.port, partial(typer.echo, err=True)) as worker,
+            connect_source(named, chosen) as connection,
+        ):
             from almanaq.web.service import Limits
 
             deadline = chosen.get("deadline", AGENT_DEADLINE)
@@ -119,10 +122,6 @@ def serve(
             shown = connection.public() if access.exposed else connection
             mb = None if no_store else store_mb
             _serve(shown, named, access, limits, mb, audit, bench or (), listening, worker)
-
-
-def _warn(message: str) -> None:
-    typer.echo(message, err=True)
 
 
 def _serve(
@@ -147,7 +146,9 @@ def _serve(
     from almanaq.web.service import open_service
     from almanaq.web.serving import serve
 
-    runs = _open_runs(bench)
+    runs: ReportPages | None = call_plugin("almanaq.pages", "bench", bench) if bench else None
+    if bench and runs is None:
+        raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
     log = None if audit is None else AuditLog(audit)
     service = open_service(connection, source, limits, store_mb=store_mb, worker=worker, log=log)
     ledger = None
@@ -168,16 +169,6 @@ def _serve(
         by_user = None if access.users is None else open_user
         app = create_app(service, access, mounts=_open_mounts(service), bench=runs, open_user=by_user)
         serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
-
-
-def _open_runs(folders: Sequence[Path]) -> ReportPages | None:
-    """Return what the benchmark pages show, read once; None where no run was named."""
-    if not folders:
-        return None
-    pages: ReportPages | None = call_plugin("almanaq.pages", "bench", folders)
-    if pages is None:
-        raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
-    return pages
 
 
 def _open_mounts(service: Service) -> Mapping[str, Application]:
@@ -211,24 +202,6 @@ CLIENTS = (
 )
 
 
-def find_client(name: str) -> Client:
-    names = [client.name for client in CLIENTS]
-    if name not in names:
-        raise UsageError(f"--print-config: no client named {name!r}{suggest(name, names)}")
-    return CLIENTS[names.index(name)]
-
-
-def client_settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
-    for key in (_NAME, *reversed(client.keys)):
-        server = {key: server}
-    return json.dumps(server, indent=2, ensure_ascii=False)
-
-
-def spell_command(command: str, arguments: Sequence[str]) -> str:
-    return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
-
-
 @take_options
 def mcp(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
@@ -252,14 +225,10 @@ def mcp(
     """
     named = name_source(source, db, command="mcp")
     if print_config is not None:
-        flags = [
-            text
-            for option, value in spell_flags(chosen)
-            for text in (
-                option.spelling,
-                *([_absolute_path(value) if option.metavar == "FILE" else value] if value else []),
-            )
-        ]
+        flags = []
+        for option, value in spell_flags(chosen):
+            place = _absolute_path(value) if option.metavar == "FILE" else value
+            flags += [option.spelling, place] if value else [option.spelling]
         _print_config(print_config, named, flags)
         return
     from almanaq.mcp import run_stdio
@@ -269,23 +238,26 @@ def mcp(
 
 
 def _print_config(client: str, source: str, flags: list[str]) -> None:
-    found = find_client(client)
-    command = str(Path(sys.argv[0]).absolute())
-    arguments = ["mcp", _absolute_path(source), *flags]
-    write_text(client_settings(found, command, arguments, _list_environment(flags)) + "\n", None)
+    known = {each.name: each for each in CLIENTS}
+    if client not in known:
+        raise UsageError(f"--print-config: no client named {client!r}{suggest(client, known)}")
+    found, environment = known[client], {}
+    # A client hands on nothing of the environment; a key is not written.
+    if any(flag.startswith("openai:") for flag in flags):
+        from almanaq.models.http import redact_address
+
+        address = os.environ.get("OPENAI_BASE_URL")
+        environment = {"OPENAI_API_KEY": "YOUR-KEY"}
+        environment |= {"OPENAI_BASE_URL": redact_address(address)} if address else {}
+    command, arguments = str(Path(sys.argv[0]).absolute()), ["mcp", _absolute_path(source), *flags]
+    server: object = {**dict(found.more), "command": command, "args": arguments, "env": environment}
+    for key in (_NAME, *reversed(found.keys)):
+        server = {key: server}
+    write_text(json.dumps(server, indent=2, ensure_ascii=False) + "\n", None)
     print(f"almanaq: this belongs in {found.place}", file=sys.stderr)
     if client == "claude-code":
-        print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
-
-
-def _list_environment(flags: list[str]) -> dict[str, str]:
-    """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
-    if not any(flag.startswith("openai:") for flag in flags):
-        return {}
-    from almanaq.models.http import redact_address
-
-    address = os.environ.get("OPENAI_BASE_URL")
-    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
+        added = shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
+        print(f"almanaq: or run: {added}", file=sys.stderr)
 
 
 def _absolute_path(source: str) -> str:

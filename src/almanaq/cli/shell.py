@@ -42,7 +42,13 @@ def queries(suql: str | None, file: str | None, source: str) -> list[str]:
             raise UsageError("standard input can be either the queries or --db -, not both")
         place, text = "standard input", sys.stdin.read()
     else:
-        place, text = file, _read(file)
+        place = file
+        try:
+            text = Path(file).read_text("utf-8-sig")
+        except UnicodeDecodeError as problem:
+            raise UsageError(f"-f {file}: is not UTF-8 text") from problem
+        except OSError as problem:
+            raise UsageError(f"-f {file}: cannot be read: {problem.strerror}") from problem
     found = list(split(text))
     if not found:
         raise UsageError(f"{place} holds no query; write a SELECT, or several separated by ;")
@@ -82,15 +88,6 @@ def _says_something(text: str) -> bool:
     return any(line and not line.startswith("--") for line in lines)
 
 
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise UsageError(f"-f {file}: is not UTF-8 text") from problem
-    except OSError as problem:
-        raise UsageError(f"-f {file}: cannot be read: {problem.strerror}") from problem
-
-
 _KINDS = {"free_text": "  prose, for answer()", "enum": "  one of few values"}
 MODES = ("table", "line", "csv", "json")
 HELP = """\
@@ -119,7 +116,7 @@ class Session:
         self.connection, self._stops = connection, stops
         self._mode = "table"
         self._all = False
-        self._read_lines = ""
+        self.begun = ""
         self._chat: Chat | None = None
         self.commands: dict[str, Callable[[str], None]] = {
             ".tables": self._tables,
@@ -132,36 +129,33 @@ class Session:
             ".clear": lambda _: self._clear(),
         }
 
-    @property
-    def unfinished(self) -> bool:
-        return bool(self._read_lines.strip())
-
     def feed(self, line: str) -> bool:
         """Take a line: run the queries that it ends, or carry out its command; False for the one that leaves."""
-        if not self.unfinished and line.lstrip().startswith("."):
+        if not self.begun.strip() and line.lstrip().startswith("."):
             return self._command(line.strip())
-        if not self._stops and not self.unfinished and line.strip() and not begins_query(line):
+        if not self._stops and not self.begun.strip() and line.strip() and not begins_query(line):
             word = line.strip().casefold().rstrip("?!.")
-            plain = word in _PLAIN_COMMANDS
-            return self._command(f".{word}" if plain else f".ask {line.strip()}")
-        found, self._read_lines = complete_statements(self._read_lines + line.rstrip("\r\n") + "\n")
+            return self._command(f".{word}" if word in _PLAIN_COMMANDS else f".ask {line.strip()}")
+        found, self.begun = complete_statements(self.begun + line.rstrip("\r\n") + "\n")
         for query in found:
             self._report_errors(partial(self._run, query))
         return True
 
-    def forget(self) -> None:
-        self._read_lines = ""
-
     def finish(self) -> None:
-        for query in split(self._read_lines):
+        for query in split(self.begun):
             self._report_errors(partial(self._run, query))
 
     def _command(self, line: str) -> bool:
         name, _, rest = line.partition(" ")
         if name in (".quit", ".exit"):
             return False
-        self._report_errors(lambda: self._find_command(name)(rest.strip().rstrip(";")))
+        self._report_errors(lambda: self._do_command(name, rest.strip().rstrip(";")))
         return True
+
+    def _do_command(self, name: str, rest: str) -> None:
+        if name not in self.commands:
+            raise UsageError(f"there is no command {name}{suggest(name, [*self.commands, '.quit'])}")
+        self.commands[name](rest)
 
     def _report_errors(self, work: Callable[[], None]) -> None:
         if self._stops:
@@ -173,11 +167,6 @@ class Session:
             print(f"almanaq: {visible(str(problem))}", file=sys.stderr)
         except KeyboardInterrupt:
             print("almanaq: interrupted", file=sys.stderr)
-
-    def _find_command(self, name: str) -> Callable[[str], None]:
-        if name not in self.commands:
-            raise UsageError(f"there is no command {name}{suggest(name, [*self.commands, '.quit'])}")
-        return self.commands[name]
 
     def _run(self, query: str) -> None:
         more = "printing all rows and columns from now on"
@@ -196,8 +185,7 @@ class Session:
         for relation in [catalog.relation(name)] if name else catalog.relations:
             say(relation.name)
             for column in relation.columns:
-                kind = _KINDS.get(column.kind.value, "")
-                say(f"  {column.name}  {column.type}{kind}")
+                say(f"  {column.name}  {column.type}{_KINDS.get(column.kind.value, '')}")
 
     def _ask(self, question: str) -> None:
         from almanaq.cli.ask import EVERYTHING, FIRST, print_stream
@@ -266,7 +254,13 @@ def edit_lines(session: Session) -> Iterator[None]:
         readline.read_history_file(file)
     readline.set_history_length(_KEPT)
     readline.set_completer_delims(" \t\n,()=<>;'+-*/")
-    readline.set_completer(make_completer(session, lambda: readline.get_line_buffer()))
+
+    def complete_at(text: str, number: int) -> str | None:
+        """Return the first, second, … completion, as readline asks for one after another."""
+        found = complete_word(text, readline.get_line_buffer(), session)
+        return found[number] if number < len(found) else None
+
+    readline.set_completer(complete_at)
     # The library that macOS has in its place takes other words.
     libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
@@ -275,16 +269,6 @@ def edit_lines(session: Session) -> Iterator[None]:
     finally:
         with suppress(OSError):
             readline.write_history_file(file)
-
-
-def make_completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
-    """Return the function that readline asks for the first, second, … completion of what was typed."""
-
-    def complete_at(text: str, number: int) -> str | None:
-        found = complete_word(text, line(), session)
-        return found[number] if number < len(found) else None
-
-    return complete_at
 
 
 def complete_word(text: str, line: str, session: Session) -> list[str]:
@@ -329,10 +313,10 @@ def _read_lines(session: Session) -> Iterator[str]:
     with edit_lines(session):
         while True:
             try:
-                yield input(MORE if session.unfinished else PROMPT)
+                yield input(MORE if session.begun.strip() else PROMPT)
             except EOFError:
                 print()
                 return
             except KeyboardInterrupt:
                 print()
-                session.forget()
+                session.begun = ""

@@ -10,7 +10,7 @@ import typer
 
 from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
 from almanaq.cli.output import Format, check_out, choose_format, write_json, write_text
-from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.run_query import Output, Query, check_place, run_query
 from almanaq.cli.shell import queries
 from almanaq.cli.terminal import MOST_ROWS, Amount
 from almanaq.display import visible
@@ -89,25 +89,19 @@ def sql(
         flag = "--param" if param else "--out" if out else "--materialize"
         raise UsageError(f"{flag} takes one query, not {len(wanted)}")
     output = Output(written_as, out, no_formulas, Amount(rows=None if all else MOST_ROWS, chart=chart), resume, kept)
-    with connect_source(db, chosen, looks=any(map(_reads_text, wanted))) as connection:
+    from almanaq.suql.text_functions import DECLARED
+
+    named = "|".join(function.name for function in DECLARED.values() if function.asks_model)
+    reads_text = any(re.search(rf"\b({named})\b", query, re.IGNORECASE) for query in wanted)
+    with connect_source(db, chosen, looks=reads_text) as connection:
         for query in wanted:
             if explain or analyze:
-                _explain(connection, (query, tuple(param or ())), (analyze, verbose), written_as, out)
+                _explain(connection, (query, tuple(param or ())), written_as, out, analyze=analyze, verbose=verbose)
             else:
                 run_query(connection, (query, tuple(param or ())), output)
 
 
-def _reads_text(query: str) -> bool:
-    """Return whether a query may ask a model: some text functions need one."""
-    from almanaq.suql.text_functions import DECLARED
-
-    named = "|".join(function.name for function in DECLARED.values() if function.asks_model)
-    return re.search(rf"\b({named})\b", query, re.IGNORECASE) is not None
-
-
 def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, cache: bool, runs: bool) -> Path | None:
-    from almanaq.cli.run_query import check_place
-
     if resume and not (out or materialize):
         raise UsageError("--resume needs --out FILE or --materialize NAME.duckdb")
     if (resume or materialize) and not cache:
@@ -119,16 +113,11 @@ def _check_kept_rows(out: str | None, materialize: str | None, *, resume: bool, 
 
 
 def _explain(
-    connection: Connection,
-    query: tuple[str, tuple[str, ...]],
-    mode: tuple[bool, bool],
-    format: Format,
-    out: str | None,
+    connection: Connection, query: Query, format: Format, out: str | None, *, analyze: bool, verbose: bool
 ) -> None:
     from almanaq.cli.terminal import progress, short_plan
     from almanaq.encode import plain
 
-    analyze, verbose = mode
     if format not in (Format.table, Format.json):
         raise UsageError(f"--format {format}: a plan is printed as table (text) or json")
     if analyze:

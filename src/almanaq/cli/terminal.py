@@ -180,12 +180,10 @@ def _print_table(
 def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: Chart | None) -> list[str]:
     if chart is None or chart.kind not in ("bar", "line", "share") or len(chart.y) != 1 or len(rows) < 2:
         return []
-    if chart.kind == "line" and chart.colour:
-        return []
     from almanaq.charts.text import draw_bars
 
     place = list(columns).index(chart.y[0])
-    return draw_bars([row[place] for row in rows], _BAR)
+    return [] if chart.kind == "line" and chart.colour else draw_bars([row[place] for row in rows], _BAR)
 
 
 def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, limit: int | None) -> None:
@@ -230,12 +228,11 @@ def confirm(forecast: Forecast) -> bool:
     status = _status.get()
     if status is not None:
         status.stop()
-    try:
-        print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
-    finally:
-        if status is not None:
-            status.start()
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if status is not None:
+        status.start()
+    return agreed
 
 
 _status: ContextVar[Status | None] = ContextVar("status", default=None)
@@ -333,10 +330,8 @@ def warn_of_source(messages: Sequence[str], source: str) -> None:
     if _quiet.get():
         return
     added = _find_new_notes(messages, source)
-    if not messages:
-        return
     warn(added)
-    if len(messages) == 1:
+    if len(messages) < 2:
         warn([] if added else messages)
         return
     missing = sum(": not opened: " in message for message in messages)
@@ -438,12 +433,9 @@ def inference_line(inference: Inference) -> str:
     inferred = f"{known.asked:,} of {inference.rows:,} rows read, {known.accepted:,} accepted unread"
     if not known.certified:
         return f"{inferred}, not certified"
-    sure = f"recall at least {_round_down(known.recall)}, precision at least {_round_down(known.precision)}"
+    recall, precision = (f"{math.floor(1000 * share) / 1000:g}" for share in (known.recall, known.precision))
+    sure = f"recall at least {recall}, precision at least {precision}"
     return f"{inferred}: {sure}, with probability {1 - inference.targets.delta:g}"
-
-
-def _round_down(share: float) -> str:
-    return f"{math.floor(1000 * share) / 1000:g}"
 
 
 def _count_noun(number: int, noun: str) -> str:
@@ -469,15 +461,12 @@ def _text_stage(stage: StageLine) -> list[str]:
     where = match["where"] if match is not None else None
     fetched = f"rows with {_plain_line(where)}" if where else "all rows"
     if match is not None and match["order"]:
-        fetched += f", in the order of {_plain_line(_without_row_id(match['order']))}"
+        order = re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", match["order"])  # which makes an order total
+        fetched += f", in the order of {_plain_line(order)}"
     calls = f"about {stage.predicted['calls']:,} text calls" if "calls" in stage.predicted else "text calls"
     asked = [line.partition(": ")[2] for line in others if line.startswith(("keep: ", "ask: "))]
     stops = [line for line in others if line.startswith("stop")]
     return [f"fetch   {fetched}", f"read    {'; '.join(asked)} ({calls})", *(f"stop    {s[5:]}" for s in stops)]
-
-
-def _without_row_id(order: str) -> str:
-    return re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", order)
 
 
 def _plain_line(sql: str) -> str:
