@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Protocol
+from typing import Any
 
 # C0 and DEL but for tab and newline, C1, what marks, overrides or isolates the direction of text, halves of characters.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -35,23 +35,6 @@ ROWS, CELL, QUOTES = 20, 300, 60
 
 
 _PARTS = {".pdf": "page", ".pptx": "slide"}
-
-
-class Quoted(Protocol):
-    """A quote with its place, as Evidence has it."""
-
-    @property
-    def relation(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def column(self) -> str: ...
-    @property
-    def passage(self) -> int: ...
-    @property
-    def quote(self) -> str: ...
-    @property
-    def question(self) -> str: ...
 
 
 Row = Sequence[object]
@@ -86,7 +69,7 @@ def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def quotes_html(evidence: Sequence[Sequence[Quoted]]) -> str:
+def quotes_html(evidence: Sequence[Sequence[Any]]) -> str:
     """Return the quotes of the rows, folded; "" where there are none."""
     found = [(number, quote) for number, quotes in enumerate(evidence, 1) for quote in quotes]
     if not found:
@@ -108,7 +91,7 @@ def passage_name(column: str, key: str, otherwise: str = "passage") -> str:
     return _PARTS.get(os.path.splitext(key)[1].lower(), otherwise) if column == "text" else otherwise
 
 
-def place(quote: Quoted) -> str:
+def place(quote: Any) -> str:
     """Return where a quote comes from and which question it answers."""
     part = passage_name(quote.column, quote.key)
     where = f"{quote.relation}.{quote.column} of {quote.key}, {part} {quote.passage + 1}"
@@ -116,7 +99,7 @@ def place(quote: Quoted) -> str:
 
 
 def rows_html(
-    columns: Sequence[str], rows: Sequence[Row], evidence: Sequence[Sequence[Quoted]], total: int, *more: str
+    columns: Sequence[str], rows: Sequence[Row], evidence: Sequence[Sequence[Any]], total: int, *more: str
 ) -> str:
     """Return the first of `total` rows with how many there are on top, and their quotes below."""
     first = rows[:ROWS]

@@ -29,7 +29,7 @@ from almanaq.display import visible
 if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
     from almanaq.charts.chart import Chart
-    from almanaq.suql.catalog.relations import Column, Relation
+    from almanaq.suql.catalog.relations import Relation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
@@ -61,10 +61,6 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return "\\x" + bytes(value).hex()
-    return _plain_compound(value)
-
-
-def _plain_compound(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, enum.Enum):
@@ -180,19 +176,18 @@ def relation_record(relation: Relation) -> dict[str, Any]:
             {"columns": list(own), "relation": other, "to": list(theirs)}
             for own, other, theirs in relation.foreign_keys
         ],
-        "columns": [_column_record(column) for column in relation.columns],
-    }
-
-
-def _column_record(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "type": column.type + ("[]" if column.array else ""),
-        "kind": column.kind.value,
-        "description": column.description,
-        "values": [] if column.private else list(column.values[:_MOST_VALUES]),
-        "samples": [] if column.private else list(column.samples),
-        "private": column.private,
+        "columns": [
+            {
+                "name": column.name,
+                "type": column.type + ("[]" if column.array else ""),
+                "kind": column.kind.value,
+                "description": column.description,
+                "values": [] if column.private else list(column.values[:_MOST_VALUES]),
+                "samples": [] if column.private else list(column.samples),
+                "private": column.private,
+            }
+            for column in relation.columns
+        ],
     }
 
 
@@ -371,12 +366,7 @@ def encode_text(text: str) -> bytes:
 
 
 class CsvWriter:
-    """Writes rows to a binary stream, in UTF-8.
-
-    Args:
-        no_formulas: put an apostrophe before text that a spreadsheet would compute.
-        terminal: write out what would steer a terminal.
-    """
+    """Writes rows in UTF-8; `no_formulas` disarms what a spreadsheet would compute, `terminal` what would steer one."""
 
     def __init__(self, file: BinaryIO, *, no_formulas: bool = False, terminal: bool = False) -> None:
         self._file, self._no_formulas, self._terminal = file, no_formulas, terminal

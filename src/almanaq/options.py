@@ -89,19 +89,15 @@ class Option:
             return
         if self.choices and value not in self.choices:
             raise UsageError(f"{self.name}: {value!r} is unknown{suggest(str(value), list(self.choices))}")
-        if not self._holds(value):
-            raise UsageError(f"{self.name}: {value!r} is out of range; give {self._range()}")
-
-    def _holds(self, value: Any) -> bool:
         if self.least is None and self.above is None:
-            return True
+            return
         low = value >= self.least if self.least is not None else value > self.above
-        return bool(low and value < math.inf and (self.most is None or value <= self.most))
-
-    def _range(self) -> str:
+        if low and value < math.inf and (self.most is None or value <= self.most):
+            return
+        bounds = f"a number from {self.least} to {self.most}" if self.most else f"a number of at least {self.least}"
         if self.above is not None:
-            return f"{self.unit}, more than {self.above}"
-        return f"a number from {self.least} to {self.most}" if self.most else f"a number of at least {self.least}"
+            bounds = f"{self.unit}, more than {self.above}"
+        raise UsageError(f"{self.name}: {value!r} is out of range; give {bounds}")
 
     def pydantic_bounds(self) -> dict[str, Any]:
         finite = {"allow_inf_nan": False} if self.python_type is float else {}
@@ -283,7 +279,6 @@ class Options:
     check: bool = _option(
         False,
         "Have the model look at each query of a turn and its first rows: one call more.",
-        python="Have the language model judge the query of a turn by its first rows; a wrong one is repaired once.",
         commands="ask chat",
         setting=True,
     )
@@ -303,7 +298,6 @@ class Options:
     passages: int | None = _option(
         None,
         "Approximate: read the best K passages only.",
-        python="Approximate: read the best K passages of each document only; None reads all.",
         least=1,
         metavar="K",
         commands="sql",
@@ -529,8 +523,6 @@ _AFTER = (
         annotation="bool",
         default=False,
         help="Read texts through OpenAI's batch API: half the price, up to a day; a query that ends early resumes it.",
-        python="Read texts through the batch API of an `openai:` model's server: at half the price, within a day. A "
-        "query that is ended or killed resumes its batch when it is run again.",
         commands="sql ask",
         setting=True,
     ),
@@ -581,7 +573,6 @@ _AFTER = (
         annotation="bool",
         default=False,
         help="Fetch a SOURCE of the form https://….",
-        python="Fetch the file that a source of the form `https://…` names.",
         commands=f"{_EVERY_COMMAND} {_CHECKED}",
     ),
 )

@@ -29,12 +29,14 @@ from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
 from almanaq.models.http import HIDDEN, redact_address
 from almanaq.models.logged import redact_keys
-from almanaq.options import OPTIONS, Option
+from almanaq.options import OPTIONS
 
 FILE = Path("almanaq.toml")
 
 _HARMLESS = ("timeout",)
 """Settings that are no options, and that any file may set."""
+_TRUSTED = "trusted.json"
+"""Lists the hashes of the files that the user has allowed, by their places."""
 _LONGEST_FILE = 2**20
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
@@ -53,16 +55,13 @@ _FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files"
 
 
 def _fields() -> dict[str, Any]:
-    return {
-        name: (_type(option), Field(option.default, **option.pydantic_bounds()))
-        for name, option in OPTIONS.items()
-        if option.setting
-    }
-
-
-def _type(option: Option) -> Any:
-    kind: Any = Literal[option.choices] if option.choices else option.python_type
-    return kind | None if option.default is None else kind
+    declared: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        if option.setting:
+            kind: Any = Literal[option.choices] if option.choices else option.python_type
+            kind = kind | None if option.default is None else kind
+            declared[name] = (kind, Field(option.default, **option.pydantic_bounds()))
+    return declared
 
 
 class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields())):  # type: ignore[misc]
@@ -130,12 +129,7 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
 
 
 def read_settings(**flags: Any) -> Settings:
-    """Return the settings in force, `flags` that are None left out.
-
-    Raises:
-        UsageError: a file is not TOML or holds an unknown key; a value of the wrong type or out of range; the file in
-            the working directory says what only one that the user has allowed may say.
-    """
+    """Return the settings in force; `flags` that are None are left out."""
     given = {name: value for name, value in flags.items() if value is not None}
     folder, own = read_file(FILE), read_file(config_folder() / FILE.name)
     files = [file for file in (folder, own) if file is not None]
@@ -145,7 +139,9 @@ def read_settings(**flags: Any) -> Settings:
         reaching = {n: v for n, v in find_reaching(folder.values).items() if n not in bare.model_fields_set}
         if reaching and not is_trusted(folder.path, folder.content):
             _ask_user(folder, reaching)
-    _check_aliases(settings.aliases, files)
+    for name in settings.aliases:
+        if ":" in name or name in ("auto", "local"):
+            raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
     return settings
 
 
@@ -169,7 +165,9 @@ def read_file(path: Path) -> SettingsFile | None:
 
 def find_reaching(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
-    return {name: value for name, value in values.items() if not _is_harmless(name, value)}
+    harmless = {name: OPTIONS[name].is_harmless(value) for name, value in values.items() if name in OPTIONS}
+    # A setting is not harmless until somebody has said so.
+    return {name: value for name, value in values.items() if not harmless.get(name, name in _HARMLESS)}
 
 
 def show_setting(name: str, value: object) -> str:
@@ -178,27 +176,19 @@ def show_setting(name: str, value: object) -> str:
     return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
 
 
-def _is_harmless(name: str, value: object) -> bool:
-    # A setting is not harmless until somebody has said so.
-    return OPTIONS[name].is_harmless(value) if name in OPTIONS else name in _HARMLESS
-
-
 def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
     listed = ", ".join(show_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
-    if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this version of the file?"):
-        trust(file.path, file.content)
-        return
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        question = f"{place} says where documents and keys go: {listed}. Allow this version of the file?"
+        print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            trust(file.path, file.content)
+            return
     raise UsageError(
         f"{place} may not say where documents and keys go until you allow it: {listed}. Read it, then run `almanaq"
         f" trust`; or give flags or set the environment; or write it into {config_folder() / FILE.name}"
     )
-
-
-def _check_aliases(aliases: Mapping[str, str], files: Sequence[SettingsFile]) -> None:
-    for name in aliases:
-        if ":" in name or name in ("auto", "local"):
-            raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
 
 
 def _make_settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
@@ -243,51 +233,33 @@ def config_folder() -> Path:
 
 
 def is_trusted(file: Path, content: bytes) -> bool:
-    return _read_trusted().get(_absolute(file)) == _hash_content(content)
+    return _read_trusted().get(str(file.resolve())) == hashlib.sha256(content).hexdigest()
 
 
 def trust(file: Path, content: bytes) -> None:
-    _write_trusted({**_read_trusted(), _absolute(file): _hash_content(content)})
+    """Remember that the user allows a file as it is."""
+    _write_trusted({**_read_trusted(), str(file.resolve()): hashlib.sha256(content).hexdigest()})
 
 
 def distrust(file: Path) -> bool:
+    """Forget that a file was allowed; say whether it was."""
     known = _read_trusted()
-    if known.pop(_absolute(file), None) is None:
+    if known.pop(str(file.resolve()), None) is None:
         return False
     _write_trusted(known)
     return True
 
 
-def ask_on_terminal(question: str) -> bool:
-    """Ask a person, where one sits at the terminal; False where nobody does, or says no."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _trusted_file() -> Path:
-    return config_folder() / "trusted.json"
-
-
-def _absolute(file: Path) -> str:
-    return str(file.resolve())
-
-
-def _hash_content(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _read_trusted() -> dict[str, str]:
     try:
-        record = json.loads(_trusted_file().read_text(encoding="utf-8"))
+        record = json.loads((config_folder() / _TRUSTED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}
+        return {}  # what cannot be read allows nothing
     return record if isinstance(record, dict) else {}
 
 
 def _write_trusted(known: dict[str, str]) -> None:
-    file = _trusted_file()
+    file = config_folder() / _TRUSTED
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -113,7 +113,8 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         return [self._get_default_schema_name(connection)]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        return [relation.name for relation in _relations(connection)] if schema in (None, _SCHEMA) else []
+        relations = connection.connection.driver_connection.catalog.relations
+        return [relation.name for relation in relations] if schema in (None, _SCHEMA) else []
 
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:  # noqa: ARG002
         return []
@@ -177,11 +178,6 @@ def _option(name: str, text: str) -> Any:
     except (KeyError, ValueError) as error:
         listed = ", ".join(sorted(known))
         raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}") from error
-
-
-def _relations(connection: Any) -> tuple[Relation, ...]:
-    relations: tuple[Relation, ...] = connection.connection.driver_connection.catalog.relations
-    return relations
 
 
 def _relation(connection: Any, name: str, schema: str | None) -> Relation:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FIELDS = ("title", "section", "header", "cells")
 """The fields of a table that are searched by default."""
+INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
+OWN_EMBEDDERS = ("lexical", "static", "local")
+"""Embedders that need no permission: they are bundled and send nothing anywhere."""
 Progress = Callable[[int, int], None]
 
 
@@ -144,7 +147,7 @@ class IndexedTables:
         given = self._embedder
         if given is not None and not isinstance(given, str):
             return given
-        if named not in ("lexical", "static", "local") and given != named:
+        if named not in OWN_EMBEDDERS and given != named:
             raise UsageError(
                 f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with "
                 f"embedder={named!r}, or search words only, with retriever='bm25'"
@@ -190,7 +193,10 @@ def tables(
             raise UsageError("schema cannot be combined with an index: private columns were fixed when it was built")
         if fields is not None:
             raise UsageError("fields cannot be combined with an index: they were fixed when it was built")
-        return IndexedTables(open_index(Path(index)), _read_index(retriever), embedder)
+        if retriever not in INDEX_RETRIEVERS:
+            known = ", ".join(INDEX_RETRIEVERS)
+            raise UsageError(f"an index is searched by one of {known}, not by {retriever!r}: name a source for it")
+        return IndexedTables(open_index(Path(index)), retriever, embedder)
     assert source is not None
     from almanaq.retrieval.retriever_names import check_retriever
 
@@ -309,10 +315,7 @@ def search_index(
     *,
     nearest: bool,
 ) -> tuple[list[tuple[TableEntry, float]], JudgedRanking | None]:
-    """Search an index on disk as `search_tables` does: by words, by vectors too where it has them, and reranked.
-
-    The ranking is None where the retriever cannot tell whether a table fits.
-    """
+    """Search an index on disk as `search_tables` does; the ranking is None where it cannot tell what fits."""
     from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
     embedder = index.recipe.embedder
@@ -326,15 +329,6 @@ def search_index(
     found, named = StoredRerank(index, hybrid).best(question, k)
     ranking = found.ranking if found.fits or nearest else ()
     return [(each, hit.score) for each, hit in zip(named, ranking, strict=False)], found
-
-
-def _read_index(retriever: str) -> str:
-    known = ("hybrid", "hybrid-untuned", "bm25")
-    if retriever not in known:
-        raise UsageError(
-            f"an index is searched by one of {', '.join(known)}, not by {retriever!r}: name a source for it"
-        )
-    return retriever
 
 
 def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:

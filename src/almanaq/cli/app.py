@@ -68,11 +68,7 @@ class Commands(typer.core.TyperGroup):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name: ours, or one that another package adds.
-
-        Raises:
-            MissingExtraError: it is `bench`, and almanaq-bench is not installed.
-        """
+        """Return the command of a name: ours, or one that another package adds."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own

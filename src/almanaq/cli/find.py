@@ -12,6 +12,7 @@ from almanaq.cli.options import flag
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
+from almanaq.table_search import INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     Hits = Sequence[tuple[Table | TableEntry, float]]
 
 DEFAULT_FIELDS = "title,section,header,cells"
-OWN_EMBEDDERS = ("lexical", "static", "local")
-"""Embedders that need no permission: they are bundled and send nothing anywhere."""
-INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 
 
 def find(
@@ -68,8 +66,6 @@ def find(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else on stdout.")] = False,
 ) -> None:
     """List the tables of a corpus that fit a question best, with scores (higher is better)."""
-    from almanaq.table_search import search_index
-
     question = question.encode(errors="replace").decode()  # bytes of the command line that are no text
     if not question.strip():
         raise UsageError("the question is empty")
@@ -87,7 +83,6 @@ def find(
         hits: Hits = found
     else:
         from almanaq.corpus.table import parse_fields
-        from almanaq.table_search import read_tables, search_tables
 
         place = str(corpus if source is None else source)
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)

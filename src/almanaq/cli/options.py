@@ -127,11 +127,7 @@ def name_source(argument: str | None, option: str | None, *, command: str) -> st
 
 @contextmanager
 def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterator[Connection]:
-    """Give a connection with flags, environment and file taken into account; close it at the end.
-
-    Args:
-        looks: look for a model where none is named; else that is `local`.
-    """
+    """Give a connection with flags, environment and file taken into account; `looks`: look for a model for `auto`."""
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
     from almanaq.settings import read_settings
@@ -216,15 +212,6 @@ def machine_memory() -> int:
     return held
 
 
-class _Absent:
-    def __init__(self, package: str) -> None:
-        self._package = package
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == self._package:
-            raise ModuleNotFoundError(name, name=name)
-
-
 def load_arrow() -> None:
     """Import pyarrow, which looks for pandas once: half a second of work where that is installed.
 
@@ -234,9 +221,8 @@ def load_arrow() -> None:
 
     if "pandas" in sys.modules:
         return
-    absent = _Absent("pandas")
-    sys.meta_path.insert(0, absent)
+    sys.modules["pandas"] = None  # type: ignore[assignment]  # as if it was not installed
     try:
         pa.array([0])
     finally:
-        sys.meta_path.remove(absent)
+        del sys.modules["pandas"]

@@ -56,11 +56,7 @@ def check_out(out: str | None) -> None:
 
 @contextmanager
 def open_out(out: str | None) -> Iterator[BinaryIO]:
-    """Give what to write a result to; a file takes its place when the block ends without an error.
-
-    Raises:
-        UsageError: `out` is what no result is written to; SourceError: it cannot be written.
-    """
+    """Give what to write a result to; a file takes its place when the block ends without an error."""
     if out is None and not hasattr(sys.stdout, "buffer"):  # a caller has put something of its own there
         held = io.BytesIO()
         yield held

@@ -30,12 +30,7 @@ Query = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The format and the place of a result, and how many rows a printed table shows.
-
-    Attributes:
-        resume: an earlier run may have ended half-way: remove what it left, and report what it has paid for.
-        materialize: a DuckDB file that keeps the rows with their quotes, in place of any other output.
-    """
+    """The format and the place of a result; `resume`: an earlier run may have left half a file, and paid replies."""
 
     format: Format
     out: str | None = None
@@ -141,11 +136,7 @@ def check_place(name: str) -> Path:
 
 
 def materialize(result: Result, path: Path) -> None:
-    """Write a result over what an earlier run of `--materialize` wrote; readers see the old rows or the new ones.
-
-    Raises:
-        SourceError: the file cannot be written.
-    """
+    """Write a result over what an earlier run of `--materialize` wrote; readers see the old rows or the new ones."""
     import duckdb
 
     handle, temporary = tempfile.mkstemp(prefix=f".{path.stem[:80]}.", suffix=_ENDING, dir=path.absolute().parent)

@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def queries(suql: str | None, file: str | None, source: str) -> list[str]:
-    """Return the queries that a command is to run: the argument, or those of a file or of standard input ("-").
-
-    Raises:
-        UsageError: none is given, or more than one way; a file that cannot be read, or that holds none.
-    """
+    """Return the queries that a command is to run: the argument, or those of a file or of standard input ("-")."""
     if (suql is None) == (file is None):
         raise UsageError("give one query, -f FILE, or - for standard input")
     if suql is not None and suql != "-":
@@ -105,12 +101,7 @@ which goes on from those before it; clear forgets them and empties the screen.
 
 
 class Session:
-    """Runs queries and commands over one connection.
-
-    Args:
-        stops: raise the error of a query or a command; else print it, and go on with the next. A person types: a line
-            that begins no query is a question.
-    """
+    """Runs queries and commands over a connection; `stops`: raise an error, else a person types: print it."""
 
     def __init__(self, connection: Connection, *, stops: bool) -> None:
         self.connection, self._stops = connection, stops

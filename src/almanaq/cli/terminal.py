@@ -72,10 +72,7 @@ def print_rows(
     amount: Amount | None = None,
     chart: Chart | None = None,
 ) -> None:
-    """Print rows as a table, or one below the other; a NULL is empty, and what is left out is said.
-
-    With their chart, each row has its bar beside it on a terminal; one that was asked for comes below.
-    """
+    """Print rows as a table, or one below the other; a NULL is empty, and what is left out is said."""
     amount = amount or Amount()
     if not rows:
         out.print("no rows")
@@ -254,10 +251,7 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_reading() -> Iterator[None]:
-    """Show on stderr how many rows a query has read, what that cost, and how long the rest will take.
-
-    Nothing is shown without a terminal. Ctrl-C is Interrupted there, with the rows that are sure.
-    """
+    """Show on a terminal how far a query is and what it cost; Ctrl-C there gives the rows that are sure."""
     from almanaq.suql.execution.report import watched
 
     if not sys.stderr.isatty():
@@ -323,10 +317,7 @@ def silence_notes(quiet: bool) -> Iterator[None]:
 
 
 def warn_of_source(messages: Sequence[str], source: str) -> None:
-    """Print one line on the notes of opening a source: the only one, or how many there are and where to read them.
-
-    Those that a change of its files has added are printed in full.
-    """
+    """Print one line on the notes of opening a source, and in full those that a change of its files has added."""
     if _quiet.get():
         return
     added = _find_new_notes(messages, source)

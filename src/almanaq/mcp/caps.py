@@ -58,11 +58,7 @@ def clip_warnings(messages: Sequence[str]) -> list[str]:
 
 
 def fit_record(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequence[Sequence[Any]]) -> Record:
-    """Return a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all.
-
-    Args:
-        record: the rest, whose texts are cut already; with `columns` and `truncated`.
-    """
+    """Return a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all."""
     columns = CAP.lead(record["columns"], _NAMES)
     fitted = {**record, "columns": columns, "rows": [], "evidence": []}
     shown = [[exact_numbers(plain(value)) for value in row[: len(columns)]] for row in rows]

@@ -69,11 +69,7 @@ PROMPT_TEXTS = {
 
 
 def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
-    """Return the text of a resource and its type.
-
-    Raises:
-        UsageError: there is none at that address; UnknownNameError: no table of that name.
-    """
+    """Return the text of a resource and its type."""
     if uri == "almanaq://language":
         return describe_language(catalog.dialect), MARKDOWN
     if uri == "almanaq://schema":

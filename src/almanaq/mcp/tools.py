@@ -42,11 +42,7 @@ class Conversations:
         self._turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
 
     def turns(self, handle: str | None) -> tuple[Turn, ...]:
-        """Return the turns so far, the oldest first; none for a conversation that begins.
-
-        Raises:
-            UsageError: no such conversation (any more).
-        """
+        """Return the turns so far, the oldest first; none for a conversation that begins."""
         if handle is None:
             return ()
         with self._lock:
@@ -134,12 +130,7 @@ _MOST_TEXT = caps.RESULT - 1_000
 
 
 def read_text(connection: Connection, given: Mapping[str, Any]) -> Record:
-    """Return a part of a passage of a cell, and how long the whole is.
-
-    Raises:
-        UsageError: no row, or several, have that key; there is no such passage.
-        UnknownNameError: no such table or column.
-    """
+    """Return a part of a passage of a cell, and how long the whole is."""
     relation, key = connection.catalog.relation(given["table"]), given["key"]
     column = _find_column(relation, given["column"])
     find = _cell_of_row if isinstance(key, str) and not relation.key else _cell_of_key
@@ -209,12 +200,7 @@ Arguments = Mapping[str, Any]
 
 
 class Tools:
-    """The tools over one connection, which sees nothing of its private columns.
-
-    Args:
-        connection: its options bound every call; what a client asks for only lowers them.
-        account: whose calls they are.
-    """
+    """The tools over one connection without its private columns; what a client asks for only lowers its bounds."""
 
     def __init__(self, connection: Connection, account: Account | None = None) -> None:
         self._whole, self.account = connection, account or Account()
