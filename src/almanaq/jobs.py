@@ -181,57 +181,42 @@ class RequestQueue:
     """Lets requests in, first come first served; of each conversation one at a time."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
-        self._slots, self._most_waiting = asyncio.Semaphore(at_once), waiting
-        self._line: dict[object, None] = {}
-        self._conversations: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._free, self._most_waiting = at_once, waiting
+        self._line: list[tuple[asyncio.Future[None], str | None]] = []
+        self._busy: set[str | None] = set()
 
     async def enter(self, conversation: str | None) -> AsyncIterator[int]:
         """Wait for one's turn; yields how many are before one. Once it ends, `leave` has to be called."""
-        waits = self._slots.locked() or conversation in self._conversations
-        if waits and len(self._line) >= self._most_waiting:
+        if (not self._free or conversation in self._busy) and len(self._line) >= self._most_waiting:
             raise Busy
-        ticket = object()
-        self._line[ticket] = None
-        entering = asyncio.ensure_future(self._acquire(conversation))
+        turn = asyncio.get_running_loop().create_future()
+        ticket = turn, conversation
+        self._line.append(ticket)
+        self._admit()
         try:
-            while not (await asyncio.wait((entering,), timeout=_QUEUE_SECONDS))[0]:
-                yield list(self._line).index(ticket)
+            while not turn.done() and not (await asyncio.wait((turn,), timeout=_QUEUE_SECONDS))[0]:
+                yield self._line.index(ticket)
         except BaseException:
-            # It may be one's turn at the very moment of giving up.
-            entering.add_done_callback(lambda done: None if done.cancelled() else self.leave(conversation))
-            entering.cancel()
+            if turn.done():  # at the very moment of giving up
+                self.leave(conversation)
+            else:
+                self._line.remove(ticket)
             raise
-        finally:
-            del self._line[ticket]
 
     def leave(self, conversation: str | None) -> None:
-        self._slots.release()
-        self._unlock(conversation)
+        self._free += 1
+        self._busy.discard(conversation)
+        self._admit()
 
-    async def _acquire(self, conversation: str | None) -> None:
-        if conversation is not None:
-            lock, users = self._conversations.get(conversation, (asyncio.Lock(), 0))
-            self._conversations[conversation] = (lock, users + 1)
-            try:
-                await lock.acquire()
-            except BaseException:
-                self._forget(conversation)
-                raise
-        try:
-            await self._slots.acquire()
-        except BaseException:
-            self._unlock(conversation)
-            raise
-
-    def _unlock(self, conversation: str | None) -> None:
-        if conversation is not None:
-            self._conversations[conversation][0].release()
-            self._forget(conversation)
-
-    def _forget(self, conversation: str) -> None:
-        lock, users = self._conversations.pop(conversation)
-        if users > 1:
-            self._conversations[conversation] = (lock, users - 1)
+    def _admit(self) -> None:
+        for ticket in list(self._line):
+            turn, conversation = ticket
+            if self._free and conversation not in self._busy:
+                self._line.remove(ticket)
+                self._free -= 1
+                if conversation is not None:
+                    self._busy.add(conversation)
+                turn.set_result(None)
 
 
 Show = Callable[[int, int | None, int], None]

@@ -216,7 +216,6 @@ class Options:
     max_calls: int | None = _option(
         None,
         "Budget of model calls; default 1000, none for local.",
-        python="Budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.",
         unit="model calls of a query",
         least=0,
         metavar="N",
@@ -479,7 +478,6 @@ _BEFORE = (
         name="schema",
         annotation="str | None",
         help="Column kinds and descriptions; default SOURCE.almanaq.toml.",
-        python="A TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.",
         metavar="FILE",
         commands=f"{_EVERY_COMMAND} {_CHECKED}",
         url=True,
@@ -565,7 +563,6 @@ _AFTER = (
         annotation="bool",
         default=False,
         help="Keep files that look like parts of one table apart.",
-        python="Files that look like parts of one table (`sales-2024-01.csv`, …) are tables of their own.",
         commands=_EVERY_COMMAND,
     ),
     Option(

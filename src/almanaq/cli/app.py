@@ -12,10 +12,8 @@ import typer.main
 
 from almanaq.cli.ask import ask, chat, demo
 from almanaq.cli.board import board
-from almanaq.cli.find import find
-from almanaq.cli.housekeeping import cache, doctor, trust, version_lines
-from almanaq.cli.index import index
-from almanaq.cli.models import models
+from almanaq.cli.find import find, index
+from almanaq.cli.housekeeping import cache, doctor, models, trust, version_lines
 from almanaq.cli.options import is_source
 from almanaq.cli.schema import schema
 from almanaq.cli.serve import mcp, serve

@@ -12,7 +12,7 @@ import typer
 
 from almanaq.cli.options import Chosen, Db, Source, connect_source, is_source, name_source, take_options
 from almanaq.cli.output import check_out, choose_format
-from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.sql import Output, run_query
 from almanaq.cli.terminal import Amount
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError

@@ -212,6 +212,15 @@ def machine_memory() -> int:
     return held
 
 
+class _NoPandas:
+    """Makes pandas look as if it was not installed."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+
+
 def load_arrow() -> None:
     """Import pyarrow, which looks for pandas once: half a second of work where that is installed.
 
@@ -221,8 +230,8 @@ def load_arrow() -> None:
 
     if "pandas" in sys.modules:
         return
-    sys.modules["pandas"] = None  # type: ignore[assignment]  # as if it was not installed
+    sys.meta_path.insert(0, _NoPandas)
     try:
         pa.array([0])
     finally:
-        del sys.modules["pandas"]
+        sys.meta_path.remove(_NoPandas)

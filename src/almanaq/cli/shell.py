@@ -7,81 +7,21 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_options
 from almanaq.cli.output import Format
-from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.sql import Output, complete_statements, run_query, split
 from almanaq.cli.terminal import Amount, console, say
 from almanaq.completion import complete
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from almanaq.agent.conversation import Chat
     from almanaq.connection import Connection
-
-
-def queries(suql: str | None, file: str | None, source: str) -> list[str]:
-    """Return the queries that a command is to run: the argument, or those of a file or of standard input ("-")."""
-    if (suql is None) == (file is None):
-        raise UsageError("give one query, -f FILE, or - for standard input")
-    if suql is not None and suql != "-":
-        return [suql]
-    if file is None or file == "-":
-        if source == "-":
-            raise UsageError("standard input can be either the queries or --db -, not both")
-        place, text = "standard input", sys.stdin.read()
-    else:
-        place = file
-        try:
-            text = Path(file).read_text("utf-8-sig")
-        except UnicodeDecodeError as problem:
-            raise UsageError(f"-f {file}: is not UTF-8 text") from problem
-        except OSError as problem:
-            raise UsageError(f"-f {file}: cannot be read: {problem.strerror}") from problem
-    found = list(split(text))
-    if not found:
-        raise UsageError(f"{place} holds no query; write a SELECT, or several separated by ;")
-    return found
-
-
-def split(text: str) -> Iterator[str]:
-    """Yield the statements of a text, without the semicolons between them; one that is not closed is the last."""
-    ended, rest = complete_statements(text)
-    yield from ended
-    if _says_something(rest):
-        yield rest.strip()
-
-
-def complete_statements(text: str) -> tuple[list[str], str]:
-    """Return the statements that a semicolon ends, and what follows the last one."""
-    import sqlglot
-    from sqlglot.errors import TokenError
-    from sqlglot.tokenizer_core import TokenType
-
-    if ";" not in text:
-        return [], text
-    try:
-        tokens = sqlglot.tokenize(text, read="duckdb")
-    except TokenError:  # a quotation mark or a comment is still open
-        return [], text
-    found, start = [], 0
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            found.append(text[start : token.start].strip())
-            start = token.end + 1
-    return [statement for statement in found if _says_something(statement)], text[start:]
-
-
-def _says_something(text: str) -> bool:
-    lines = [line.strip() for line in text.splitlines()]
-    return any(line and not line.startswith("--") for line in lines)
 
 
 _KINDS = {"free_text": "  prose, for answer()", "enum": "  one of few values"}
