@@ -16,20 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from almanaq.errors import (
-    AlmanaqError,
-    DatabaseError,
-    DataError,
-    Error,
-    IntegrityError,
-    InterfaceError,
-    InternalError,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-    UsageError,
-    Warning,
-)
+from almanaq import errors
+from almanaq.errors import AlmanaqError, ProgrammingError, UsageError
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result
@@ -100,16 +88,16 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:  # noqa: N802
 class ErrorsAsAttributes:
     """The classes of errors as attributes of a connection, as PEP 249 offers for code that has only that."""
 
-    Warning = Warning
-    Error = Error
-    InterfaceError = InterfaceError
-    DatabaseError = DatabaseError
-    DataError = DataError
-    OperationalError = OperationalError
-    IntegrityError = IntegrityError
-    InternalError = InternalError
-    ProgrammingError = ProgrammingError
-    NotSupportedError = NotSupportedError
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
 
 
 Row = tuple[Any, ...]

@@ -28,7 +28,6 @@ from almanaq.display import visible
 
 if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
-    from almanaq.charts.chart import Chart
     from almanaq.suql.catalog.relations import Relation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
@@ -104,7 +103,7 @@ def result_record(result: Result, most: int | None = None) -> dict[str, Any]:
         "rows": plain(python_rows(result.table.slice(0, most), exact=True)),
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence[:most]],
         "trace": trace_record(result.trace),
-        "chart": _chart_record(result.chart()),
+        "chart": _chart_record(result),
         "unknown": [unknown_record(each) for each in result.unknown],
     } | ({"inferred": list(result.inferred)} if result.inferred else {})
 
@@ -130,12 +129,13 @@ def response_record(response: Response) -> dict[str, Any]:
         "relaxed": plain(response.relaxed),
         "readings": [plain(reading.as_dict()) for reading in response.readings],
         "trace": trace_record(response.trace or Trace()),
-        "chart": _chart_record(response.chart()),
+        "chart": _chart_record(response),
         "unknown": [unknown_record(each) for each in response.unknown],
     }
 
 
-def _chart_record(chart: Chart | None) -> dict[str, Any] | None:
+def _chart_record(shown: Result | Response) -> dict[str, Any] | None:
+    chart = shown.chart()
     return None if chart is None else chart.spec()
 
 
@@ -341,9 +341,7 @@ def _decimal(value: decimal.Decimal) -> int | float | str:
 
 
 def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _duration(months: int, days: int, seconds: float) -> str:

@@ -17,13 +17,12 @@ import stat
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, ValidationError, create_model
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
@@ -51,9 +50,6 @@ class SettingsFile:
     values: Mapping[str, Any] = field(repr=False)
 
 
-_FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files", default=())
-
-
 def _fields() -> dict[str, Any]:
     declared: dict[str, Any] = {}
     for name, option in OPTIONS.items():
@@ -64,7 +60,7 @@ def _fields() -> dict[str, Any]:
     return declared
 
 
-class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields())):  # type: ignore[misc]
+class Settings(create_model("OptionSettings", __base__=BaseModel, **_fields())):  # type: ignore[misc]
     """Every setting, with its default: the options that may be settings, and what only the models' layer reads.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of
@@ -72,40 +68,16 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
     by `read_settings` alone.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix="ALMANAQ_",
-        env_ignore_empty=True,
-        extra="forbid",
-        populate_by_name=True,
-        hide_input_in_errors=True,
-        protected_namespaces=(),
-    )
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, protected_namespaces=())
 
     model: str = "auto"
     """The one option whose default is another on the command line: there a model is looked for."""
     cache_dir: str | None = None
-    openai_base_url: str | None = Field(
-        None, validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"), repr=False
-    )
-    openai_api_key: str | None = Field(
-        None, validation_alias=AliasChoices("openai_api_key", "OPENAI_API_KEY"), repr=False
-    )
+    openai_base_url: str | None = Field(None, repr=False)
+    openai_api_key: str | None = Field(None, repr=False)
     aliases: dict[str, str] = Field(default_factory=dict)
     local_servers: str | None = None
     timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put flags before the environment, and that before the files; no other place is read."""
-        files = [InitSettingsSource(settings_cls, init_kwargs=dict(file.values)) for file in _FILES.get()]
-        return init_settings, env_settings, *files
 
     def export(self) -> None:
         """Set the environment variables that the model layer reads, for settings that came from a file."""
@@ -130,12 +102,11 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
 
 def read_settings(**flags: Any) -> Settings:
     """Return the settings in force; `flags` that are None are left out."""
-    given = {name: value for name, value in flags.items() if value is not None}
     folder, own = read_file(FILE), read_file(config_folder() / FILE.name)
     files = [file for file in (folder, own) if file is not None]
-    settings = _make_settings(given, files)
+    settings = _make_settings(flags, files)
     if folder is not None:
-        bare = _make_settings(given, [])
+        bare = _make_settings(flags, [])
         reaching = {n: v for n, v in find_reaching(folder.values).items() if n not in bare.model_fields_set}
         if reaching and not is_trusted(folder.path, folder.content):
             _ask_user(folder, reaching)
@@ -192,13 +163,24 @@ def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
 
 
 def _make_settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
-    token = _FILES.set(files)
+    """Return the settings of flags, the environment and files, which go before one another in this order."""
+    environment = {name.lower(): value for name, value in os.environ.items() if value}
+    named = {name: environment.get(name if name in _SECRET else f"almanaq_{name}") for name in Settings.model_fields}
+    given: dict[str, Any] = {}
+    for values in (*(file.values for file in reversed(files)), named, flags):
+        for key, value in values.items():
+            name = key.lower() if key.lower() in _SECRET else key
+            if name == "aliases" and isinstance(value, str):
+                with suppress(ValueError):  # a text that is no JSON is refused below
+                    value = json.loads(value)
+            if isinstance(value, dict) and isinstance(given.get(name), dict):
+                value = given[name] | value
+            if value is not None:
+                given[name] = value
     try:
-        return Settings(**flags)
+        return Settings(**given)
     except ValidationError as error:
         raise UsageError("; ".join(_explain_fault(detail, flags, files) for detail in error.errors())) from None
-    finally:
-        _FILES.reset(token)
 
 
 def _explain_fault(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:

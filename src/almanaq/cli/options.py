@@ -106,11 +106,6 @@ def _read(option: Option, value: Any) -> Any:
     return option.parse(value) if option.parse is not None else value
 
 
-def spell_flags(chosen: Chosen) -> list[tuple[Option, str]]:
-    """Return the options that were chosen with their values as the command line writes them; "" for a switch."""
-    return [(OPTIONS[name], "" if isinstance(value, bool) else str(value)) for name, value in chosen.items()]
-
-
 def is_source(word: str) -> bool:
     """Return whether a word that is no command is meant as a source: something is there, or it looks like a place."""
     if not word or word.startswith("-"):

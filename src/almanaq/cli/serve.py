@@ -6,8 +6,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,20 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, spell_flags, take_options
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
 from almanaq.cli.output import write_text
 from almanaq.errors import MissingExtraError, UsageError, suggest
+from almanaq.options import AGENT_DEADLINE, OPTIONS
 from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
-    import socket
-
-    from almanaq.connection import Connection
     from almanaq.users import User
-    from almanaq.web.gate import Access, Application
-    from almanaq.web.service import Limits, Service
+    from almanaq.web.gate import Application
+    from almanaq.web.service import Service
     from almanaq.web.site import ReportPages
-    from almanaq.web.supervisor import Worker
 
 
 _MODEL_CALLS = "Limit the calls of a language model {}, since the start; default: no limit."
@@ -96,9 +94,6 @@ def serve(
     named = name_source(source, db, command="serve")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi", "web", "almanaq serve")
-    from dataclasses import replace
-
-    from almanaq.options import AGENT_DEADLINE
     from almanaq.users import read_users
     from almanaq.web.gate import Access
     from almanaq.web.supervisor import bind_socket, supervise
@@ -114,61 +109,43 @@ def serve(
             supervise(access.port, partial(typer.echo, err=True)) as worker,
             connect_source(named, chosen) as connection,
         ):
-            from almanaq.web.service import Limits
+            from almanaq.accounts import AuditLog, Ledger
+            from almanaq.agent.checked import source_id
+            from almanaq.cli.terminal import say
+            from almanaq.engines.restricted import check_users
+            from almanaq.models.private_files import default_cache_folder
+            from almanaq.web.app import create_app
+            from almanaq.web.service import Limits, open_service
+            from almanaq.web.serving import serve as answer
 
             deadline = chosen.get("deadline", AGENT_DEADLINE)
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
             # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
+            runs: ReportPages | None = call_plugin("almanaq.pages", "bench", bench) if bench else None
+            if bench and runs is None:
+                raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
+            log = None if audit is None else AuditLog(audit)
             mb = None if no_store else store_mb
-            _serve(shown, named, access, limits, mb, audit, bench or (), listening, worker)
+            service = open_service(shown, named, limits, store_mb=mb, worker=worker, log=log)
+            ledger = None
+            if known is not None:
+                ledger = Ledger(None if no_store else default_cache_folder() / "calls.sqlite", source_id(named))
+                check_users(shown.catalog, known, shown.engine.dialect)
 
+            def ready() -> None:
+                worker.say_ready()  # whoever reads the address may count on being watched
+                if not worker.restarts:
+                    say(access.address())
 
-def _serve(
-    connection: Connection,
-    source: str,
-    access: Access,
-    limits: Limits,
-    store_mb: int | None,
-    audit: Path | None,
-    bench: Sequence[Path],
-    listening: socket.socket,
-    worker: Worker,
-) -> None:
-    from contextlib import closing
+            def open_user(user: User) -> tuple[Service, Mapping[str, Application]]:
+                own = service.for_user(user, ledger)
+                return own, _open_mounts(own)
 
-    from almanaq.accounts import AuditLog, Ledger
-    from almanaq.agent.checked import source_id
-    from almanaq.cli.terminal import say
-    from almanaq.engines.restricted import check_users
-    from almanaq.models.private_files import default_cache_folder
-    from almanaq.web.app import create_app
-    from almanaq.web.service import open_service
-    from almanaq.web.serving import serve
-
-    runs: ReportPages | None = call_plugin("almanaq.pages", "bench", bench) if bench else None
-    if bench and runs is None:
-        raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
-    log = None if audit is None else AuditLog(audit)
-    service = open_service(connection, source, limits, store_mb=store_mb, worker=worker, log=log)
-    ledger = None
-    if access.users is not None:
-        ledger = Ledger(None if store_mb is None else default_cache_folder() / "calls.sqlite", source_id(source))
-        check_users(connection.catalog, access.users, connection.engine.dialect)
-
-    def ready() -> None:
-        worker.say_ready()  # whoever reads the address may count on being watched
-        if not worker.restarts:
-            say(access.address())
-
-    def open_user(user: User) -> tuple[Service, Mapping[str, Application]]:
-        own = service.for_user(user, ledger)
-        return own, _open_mounts(own)
-
-    with closing(service.store):
-        by_user = None if access.users is None else open_user
-        app = create_app(service, access, mounts=_open_mounts(service), bench=runs, open_user=by_user)
-        serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
+            with closing(service.store):
+                by_user = None if known is None else open_user
+                app = create_app(service, access, mounts=_open_mounts(service), bench=runs, open_user=by_user)
+                answer(app, [listening, *([] if worker.health is None else [worker.health])], ready)
 
 
 def _open_mounts(service: Service) -> Mapping[str, Application]:
@@ -226,9 +203,9 @@ def mcp(
     named = name_source(source, db, command="mcp")
     if print_config is not None:
         flags = []
-        for option, value in spell_flags(chosen):
-            place = _absolute_path(value) if option.metavar == "FILE" else value
-            flags += [option.spelling, place] if value else [option.spelling]
+        for option, value in ((OPTIONS[name], value) for name, value in chosen.items()):
+            text = _absolute_path(str(value)) if option.metavar == "FILE" else str(value)
+            flags += [option.spelling] if isinstance(value, bool) else [option.spelling, text]
         _print_config(print_config, named, flags)
         return
     from almanaq.mcp import run_stdio
