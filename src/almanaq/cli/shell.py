@@ -47,7 +47,7 @@ class Session:
         self.connection, self._stops = connection, stops
         self._mode = "table"
         self._all = False
-        self.begun = ""
+        self.pending = ""
         self._chat: Chat | None = None
         self.commands: dict[str, Callable[[str], None]] = {
             ".tables": self._tables,
@@ -62,18 +62,18 @@ class Session:
 
     def feed(self, line: str) -> bool:
         """Take a line: run the queries that it ends, or carry out its command; False for the one that leaves."""
-        if not self.begun.strip() and line.lstrip().startswith("."):
+        if not self.pending.strip() and line.lstrip().startswith("."):
             return self._command(line.strip())
-        if not self._stops and not self.begun.strip() and line.strip() and not begins_query(line):
+        if not self._stops and not self.pending.strip() and line.strip() and not begins_query(line):
             word = line.strip().casefold().rstrip("?!.")
             return self._command(f".{word}" if word in _PLAIN_COMMANDS else f".ask {line.strip()}")
-        found, self.begun = complete_statements(self.begun + line.rstrip("\r\n") + "\n")
+        found, self.pending = complete_statements(self.pending + line.rstrip("\r\n") + "\n")
         for query in found:
             self._report_errors(partial(self._run, query))
         return True
 
     def finish(self) -> None:
-        for query in split(self.begun):
+        for query in split(self.pending):
             self._report_errors(partial(self._run, query))
 
     def _command(self, line: str) -> bool:
@@ -244,10 +244,10 @@ def _read_lines(session: Session) -> Iterator[str]:
     with edit_lines(session):
         while True:
             try:
-                yield input(MORE if session.begun.strip() else PROMPT)
+                yield input(MORE if session.pending.strip() else PROMPT)
             except EOFError:
                 print()
                 return
             except KeyboardInterrupt:
                 print()
-                session.begun = ""
+                session.pending = ""

@@ -74,7 +74,7 @@ def find_tables(catalog: Catalog, given: Mapping[str, Any], choose: Callable[...
     question = given.get("question", "").strip()
     mark = hashlib.sha256(question.encode()).hexdigest()[:8]
     start, _, of = given.get("cursor", f"0:{mark}").partition(":")
-    if of != mark or not start.isdecimal():
+    if of != mark or not start.isdecimal() or len(start) > 9:
         raise UsageError("the cursor is from another search: pass `next` of a result with the same question")
     ranked = choose(question, catalog) if question else tuple(relation.name for relation in catalog.relations)
     relations = [catalog.relation(name) for name in ranked[int(start) : int(start) + given.get("limit", 10)]]
