@@ -124,17 +124,6 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message}")
 
 
-class _ProgressLine:
-    def __init__(self, words: str) -> None:
-        self.words = words
-
-    def __repr__(self) -> str:
-        return self.words
-
-    def _repr_html_(self) -> str:
-        return display.block(display.paragraph(self.words)) if self.words else ""
-
-
 @contextmanager
 def progress() -> Iterator[None]:
     """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
@@ -152,16 +141,17 @@ def progress() -> Iterator[None]:
 
 def _display() -> Callable[[str], None]:
     """Return what shows words in the place of those before; nothing is shown until there are some."""
-    from IPython import display
+    from IPython import display as ipython
 
-    show: Callable[..., Any] = display.display
+    show: Callable[..., Any] = ipython.display
     handles: list[Any] = []
 
     def update(words: str) -> None:
+        shown = {"text/plain": words, "text/html": display.block(display.paragraph(words)) if words else ""}
         if handles:
             if handles[0] is not None:  # outside a shell there is none
-                handles[0].update(_ProgressLine(words))
+                handles[0].update(shown, raw=True)
         elif words:
-            handles.append(show(_ProgressLine(words), display_id=True))
+            handles.append(show(shown, raw=True, display_id=True))
 
     return update
