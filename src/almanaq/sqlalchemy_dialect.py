@@ -24,6 +24,7 @@ from almanaq.suql.syntax.literals import literal
 if TYPE_CHECKING:
     from almanaq.suql.catalog.relations import Column, Relation
 
+Record = dict[str, Any]
 _SCHEMA = "main"
 
 
@@ -93,7 +94,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         """Share one connection: to open another would load the source again, and each query is a session of its own."""
         return pool.StaticPool
 
-    def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
+    def create_connect_args(self, url: Any) -> tuple[list[Any], Record]:
         if url.host:
             raise exc.ArgumentError(f"almanaq://{url.host}… names a host; put three slashes before a path: almanaq:///")
         given = {name: _option(name, str(value)) for name, value in url.query.items()}
@@ -123,9 +124,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         found = connection.connection.driver_connection.catalog.find(table_name)
         return found is not None and schema in (None, _SCHEMA)
 
-    def get_columns(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> list[dict[str, Any]]:
+    def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
         relation = _relation(connection, table_name, schema)
         return [
             {
@@ -138,14 +137,10 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
             for column in relation.columns
         ]
 
-    def get_pk_constraint(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> dict[str, Any]:
+    def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Record:
         return {"constrained_columns": list(_relation(connection, table_name, schema).key), "name": None}
 
-    def get_foreign_keys(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> list[dict[str, Any]]:
+    def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
         return [
             {
                 "name": None,
@@ -158,9 +153,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
             for own, other, theirs in _relation(connection, table_name, schema).foreign_keys
         ]
 
-    def get_table_comment(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> dict[str, Any]:
+    def get_table_comment(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Record:
         return {"text": _relation(connection, table_name, schema).description or None}
 
     def get_indexes(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Any]:
