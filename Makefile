@@ -102,7 +102,7 @@ cluster-bench: $(VENV)/.installed-test ## run what `make cluster-test` has a sam
 docs: $(VENV)/.installed-test ## write the generated parts of README and docs, and the golden help texts
 	$(BIN)/python scripts/tables.py --write
 	$(BIN)/python scripts/help.py --write
-	$(BIN)/python scripts/connect_arguments.py --write
+	$(BIN)/python scripts/connect_arguments.py
 
 .PHONY: bench
 bench: $(VENV)/.installed-test ## run every experiment whose data is at hand again (ALMANAQ_DATA: folder of the datasets)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from almanaq.errors import AlmanaqError, SourceError
 from almanaq.models.budget import Budget, spending
@@ -28,39 +28,25 @@ CREATE TABLE IF NOT EXISTS spent (
 """
 
 
-class Count(Protocol):
-    """A number that outlives this process."""
-
-    value: Any
-
-
 class LastingBudget(Budget):
-    """A limit on calls or money of a server, whose workers come and go: what each reserved counts, as it may be killed.
+    """A limit on calls (or US dollars, by `unit`) of a server whose workers come and go: what is reserved counts."""
 
-    Args:
-        limit: calls, or US dollars.
-        unit: `calls` or `money`.
-    """
-
-    def __init__(self, limit: float, count: Count, setting: str = "--server-calls", unit: str = "calls") -> None:
+    def __init__(self, limit: float, count: Any, setting: str = "--server-calls", unit: str = "calls") -> None:
         self._before, self._count, self._limit, self.unit = count.value, count, limit, unit
         left: Any = round(max(0, limit - self._before), 9)
         super().__init__(**{unit: left}, setting=setting)
 
     @property
     def left(self) -> float:
-        """What may still be spent."""
         left: float = round(self._limit - self._before - self._used(), 6)
         return max(0, left)
 
     def reserve(self, most: Usage) -> bool:
-        """Set aside what a call may cost."""
         fits = super().reserve(most)
         self._note()
         return fits
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        """Exchange what was reserved for what was spent."""
         super().settle(most, spent, sure=sure)
         self._note()
 
@@ -89,16 +75,16 @@ class Ledger:
         with self._lock:
             if user.name not in self._budgets or self._budgets[user.name][0] != day:
                 limits = {"calls": user.calls_per_day, "money": user.money_per_day}
-                opened = (self._open(user.name, day, *each) for each in limits.items() if each[1] is not None)
+                opened = []
+                for unit, limit in limits.items():
+                    if limit is not None:
+                        count = _DayCount(self._connection, self._lock, (self._source, user.name, day, unit))
+                        setting = f"{unit}_per_day of the user (it renews at 00:00 UTC)"
+                        opened.append(LastingBudget(limit, count, setting, unit))
                 self._budgets[user.name] = day, tuple(opened)
             return self._budgets[user.name][1]
 
-    def _open(self, user: str, day: str, unit: str, limit: Any) -> LastingBudget:
-        count = _DayCount(self._connection, self._lock, (self._source, user, day, unit))
-        return LastingBudget(limit, count, f"{unit}_per_day of the user (it renews at 00:00 UTC)", unit)
-
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
 
@@ -112,7 +98,6 @@ class _DayCount:
 
     @property
     def value(self) -> Any:
-        """The number."""
         read = "SELECT amount FROM spent WHERE source = ? AND user = ? AND day = ? AND unit = ?"
         with self.lock:
             found = self.connection.execute(read, self.key).fetchone()
@@ -161,11 +146,7 @@ class Account:
     def logged(
         self, action: str, connection: Connection, work: Callable[..., Record], *, question: str = "", query: str = ""
     ) -> Callable[..., Record]:
-        """Return work that adds a line to the log, however it ends: who asked what, and what it took; no cell of a row.
-
-        Args:
-            question, query: what was asked; the query of a question is in the record that the work returns.
-        """
+        """Return work that adds a line to the log, however it ends: who asked what, and what it took; no cells."""
         log = self.log
         if log is None:
             return work

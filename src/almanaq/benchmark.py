@@ -13,15 +13,7 @@ from almanaq.errors import MissingExtraError
 
 
 def import_bench(module: str, purpose: str) -> ModuleType:
-    """Import a module of almanaq-bench.
-
-    Args:
-        module: its name below `almanaq_bench`, "" for the package.
-        purpose: what needs it, for the message.
-
-    Raises:
-        MissingExtraError: almanaq-bench is not installed.
-    """
+    """Import a module of almanaq-bench by its name below `almanaq_bench`; `purpose`: what needs it, for the message."""
     try:
         return import_module(f"almanaq_bench.{module}".rstrip("."))
     except ModuleNotFoundError as error:

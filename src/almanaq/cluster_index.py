@@ -35,9 +35,9 @@ from almanaq.retrieval.stored import (
     shard_of,
     write_shard,
 )
+from almanaq.table_search import OWN_EMBEDDERS
 
-KEYLESS = ("lexical", "static", "local")
-_TOLD = "told string"
+_SCHEMA = "record string"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -53,22 +53,13 @@ def index_on_cluster(
     vectors: Precision = Precision.FLOAT16,
     say: Callable[[str], None] = lambda _: None,
 ) -> StoredIndex:
-    """Index a corpus of Parquet files by the tasks of a cluster, in so many shards.
-
-    Args:
-        embedder: one of KEYLESS, which the tasks open in their Python; "": words only.
-        vectors: in what its vectors are kept.
-
-    Raises:
-        UsageError: the corpus is no dataset of Parquet files, or the embedder needs a key.
-        SourceError: the cluster, or a task of it, fails; the index is then what it was.
-    """
+    """Index a corpus of Parquet files by the tasks of a cluster; where a task fails, the index is what it was."""
     if not isinstance(corpus, ParquetCorpus) or corpus.split is not None:
         raise UsageError("--spark needs a dataset folder of Parquet files that the workers can read")
     folder = folder.absolute()
     check_shards(folder, shards)
-    if embedder not in ("", *KEYLESS):
-        known = ", ".join(KEYLESS)
+    if embedder not in ("", *OWN_EMBEDDERS):
+        known = ", ".join(OWN_EMBEDDERS)
         raise UsageError(
             f"--embedder {embedder} cannot be combined with --spark, whose workers have no keys: choose one of {known}"
         )
@@ -104,7 +95,7 @@ def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
         yield _row(asdict(found))
 
     total = Lengths({})
-    for line in remote.mapped(files, count, _TOLD):
+    for line in remote.mapped(files, count, _SCHEMA):
         each = json.loads(line)
         total += Lengths({name: tuple(pair) for name, pair in each["sums"].items()}, each["tables"])
     return total
@@ -132,21 +123,14 @@ def _write(
             if made is not None:
                 yield _row(asdict(made))
 
-    numbered = _numbers(shards)
-    lines = remote.mapped(files, write, _TOLD, parts=shards, number=numbered)
-    return [Shard(**{**each, "databases": tuple(each["databases"])}) for each in map(json.loads, lines)]
-
-
-def _numbers(shards: int) -> Callable[[Batches], Batches]:
-    """Return what adds the number of its shard to each row."""
-
     def number(batches: Batches) -> Batches:
         for batch in batches:
             columns = (batch.column("database_id").to_pylist(), batch.column("table_id").to_pylist())
             found = [shard_of(TableId(str(d), str(t)), shards) for d, t in zip(*columns, strict=True)]
             yield batch.append_column("_shard", pa.array(found, pa.int32()))
 
-    return number
+    lines = remote.mapped(files, write, _SCHEMA, parts=shards, number=number)
+    return [Shard(**{**each, "databases": tuple(each["databases"])}) for each in map(json.loads, lines)]
 
 
 def _tables(batch: pa.RecordBatch) -> Iterator[Any]:
@@ -156,4 +140,4 @@ def _tables(batch: pa.RecordBatch) -> Iterator[Any]:
 
 
 def _row(value: Mapping[str, Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([json.dumps(value)])], names=["told"])
+    return pa.RecordBatch.from_arrays([pa.array([json.dumps(value)])], names=["record"])

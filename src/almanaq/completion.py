@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.text.sql_literals import is_plain
 
 if TYPE_CHECKING:
@@ -36,11 +36,7 @@ _VALUE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One text that may stand at the place, and what it is.
-
-    Attributes:
-        detail: the type of a column, the columns of a table.
-    """
+    """One text that may stand at the place; `detail`: the type of a column, the columns of a table."""
 
     text: str
     kind: Literal["table", "column", "value", "keyword"]
@@ -119,7 +115,6 @@ def _speak(name: str) -> str:
 
 
 def _find_sources(text: str, catalog: Catalog) -> Iterator[tuple[str, Relation]]:
-    """Yield the relations that a query names, by the names under which its columns are found."""
     for found in _SOURCE.finditer(text):
         relation = catalog.find(_plain(found["table"]))
         if relation is not None:
@@ -143,13 +138,10 @@ def _complete_value(connection: Connection, scope: dict[str, Relation], found: r
     for relation in owners:
         column = relation.column(name)
         if column is not None and not column.private and column.kind is not ColumnKind.FREE_TEXT:
-            values = (value.replace("'", "''") for value in _values(connection, relation, column))
-            return Completions(found.start("part"), _matching(found["part"], (Completion(v, "value") for v in values)))
+            values = column.values or connection.engine.values(relation.name, column.name, _VALUES)
+            written = (value.replace("'", "''") for value in values)
+            return Completions(found.start("part"), _matching(found["part"], (Completion(v, "value") for v in written)))
     return Completions(at)
-
-
-def _values(connection: Connection, relation: Relation, column: Column) -> Iterable[str]:
-    return column.values or connection.engine.values(relation.name, column.name, _VALUES)
 
 
 def _matching(part: str, items: Iterable[Completion]) -> tuple[Completion, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache as cached
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from almanaq.dbapi import Cursor, ErrorHandler, ErrorsAsAttributes, Row
 from almanaq.errors import UsageError
-from almanaq.options import OPTIONS, QUERY_OPTIONS, Accuracy, Options, choose_options
+from almanaq.options import OPTIONS, QUERY_OPTIONS, Accuracy, Options, choose_options, describe_options
 
 if TYPE_CHECKING:
     from almanaq.agent.checked import Checked, CheckedAnswers
@@ -608,50 +609,7 @@ def connect(
             ADBC or ibis, or an opened Database.
         options: choices for every query of the connection; those that are also named as arguments (`max_calls`,
             `speculation`, …) count before it. None: the defaults of `Options`.
-        model: `local` (no language model), `openai:MODEL`, an object with the methods of a Reader or LanguageModel, or
-            opened Models, which keep replies as `open_models(…, cache=…)` says, whatever `cache` is here.
-        embedder: `lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for
-            finding tables, and shared words for the order of similarity, which then costs nothing.
-        schema: a TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.
-        terms: a file of metrics, dimensions and joins: Open Semantic Interchange (YAML) or dbt's semantic manifest
-            (JSON); None: `SOURCE.terms.yaml` or `.json`, or a file's `target/semantic_manifest.json`, where it exists.
-        examples: a TOML file of questions with their SUQL, which show a language model how queries over the source are
-            written; None: `SOURCE.examples.toml` where it exists, else some are generated.
-        max_calls: budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.
-        max_money: budget of US dollars, for a model whose price is known; None: any sum.
-        confirm_above: at a terminal, `almanaq ask` asks before a question expected to take more requests, or more than
-            a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.
-        speculation: at most ceil(speculation × rows still needed) rows are under way at once; at least 1.
-        order: the order in which rows are tried if the query gives none.
-        strict: fail if a model call fails, instead of counting it as unknown.
-        check: have the language model judge the query of a turn by its first rows; a wrong one is repaired once.
-        deadline: seconds after which a query is interrupted; None: never, and 120 for a reply.
-        passages: approximate: read the best K passages of each document only; None reads all.
-        candidates: approximate: try the K most similar rows only.
-        accuracy: approximate: targets that a text filter need only reach; None asks about every row.
-        confidence: how surely `local` must have understood a question before it answers, from 0 to 1; below that it
-            says what was not clear. None: as it was fitted.
-        link: map literals compared with ENUM columns to the column's values.
-        allow_functions: functions of the database's own that queries may call besides those that only compute from
-            their arguments; you vouch for what they read and do.
-        dialect: the dialect of SQL, as sqlglot calls it, that queries are written in: `postgres`, `mysql`, … They are
-            carried over to that of the source's engine, or refused. None: the engine's own, as for the queries of
-            `ask`.
-        max_result_mb: most memory that the rows of a result may take, in megabytes of Arrow; None: any.
-        max_rows: most rows of a result; rows beyond are not read, and the trace says so. None: all.
-        concurrency: most text calls under way at once.
-        batch: most questions on one text, or short texts with one question, that share a call of a language model, or a
-            Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.
-        batch_api: read texts through the batch API of an `openai:` model's server: at half the price, within a day. A
-            query that is ended or killed resumes its batch when it is run again.
-        reasoning_effort: how much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …;
-            None: as is usual there. It is said where the server does not take it.
-        context_tokens: tokens that the model reads at once, prompt and reply together; None: what its server says, else
-            32,000. Longer texts are read in parts.
-        cache: keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for
-            the connection: equal calls are made once.
-        separate: files that look like parts of one table (`sales-2024-01.csv`, …) are tables of their own.
-        allow_http: fetch the file that a source of the form `https://…` names.
+        model, …: the options of `almanaq.options`, those of queries as in `Options`.
 
     Raises:
         SourceError: the source cannot be opened.
@@ -665,29 +623,9 @@ def connect(
     Traceback (most recent call last):
     almanaq.errors.UsageError: no bundled sample 'restaurant'; did you mean 'restaurants'?
     """
-    # The schema of options names the arguments, so this body does not.
-    named = {name: value for name, value in locals().items() if name not in ("source", "options")}
-    return _open(source, choose_options(options, {each.name: named.pop(each.name) for each in QUERY_OPTIONS}), **named)
+    given = locals()  # the schema of options names the arguments, so this body does not
+    options = choose_options(options, {each.name: given[each.name] for each in QUERY_OPTIONS})
 
-
-def _open(
-    source: Source,
-    options: Options,
-    *,
-    model: str | Reader | LanguageModel | Models,
-    embedder: str | Embedder | None,
-    schema: str | None,
-    examples: str | None,
-    batch: int | Batching | None,
-    batch_api: bool,
-    reasoning_effort: str | None,
-    context_tokens: int | None,
-    cache: bool,
-    separate: bool,
-    allow_http: bool,
-    terms: str | None,
-) -> Connection:
-    """Open a source with the models that read it."""
     from almanaq.agent.checked import Checked, CheckedAnswers
     from almanaq.agent.schema_text import examples_beside, read_examples
     from almanaq.engines.open_source import open_database
@@ -725,6 +663,11 @@ def _open(
     checked = CheckedAnswers.of(source, confirmed, keep=cache)
     shots = tuple((each["question"], each.get("suql")) for each in written)
     return Connection(engine, database, bound_models(models, options.deadline), shots, checked)
+
+
+connect.__doc__ = re.sub(
+    "        model, …: .*", lambda _: describe_options(tuple(OPTIONS.values()), " " * 8), connect.__doc__ or ""
+)
 
 
 def _make_engine(

@@ -14,22 +14,10 @@ import datetime
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from almanaq.errors import (
-    AlmanaqError,
-    DatabaseError,
-    DataError,
-    Error,
-    IntegrityError,
-    InterfaceError,
-    InternalError,
-    NotSupportedError,
-    OperationalError,
-    ProgrammingError,
-    UsageError,
-    Warning,
-)
+from almanaq import errors
+from almanaq.errors import AlmanaqError, ProgrammingError, UsageError
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result
@@ -100,23 +88,16 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:  # noqa: N802
 class ErrorsAsAttributes:
     """The classes of errors as attributes of a connection, as PEP 249 offers for code that has only that."""
 
-    Warning = Warning
-    Error = Error
-    InterfaceError = InterfaceError
-    DatabaseError = DatabaseError
-    DataError = DataError
-    OperationalError = OperationalError
-    IntegrityError = IntegrityError
-    InternalError = InternalError
-    ProgrammingError = ProgrammingError
-    NotSupportedError = NotSupportedError
-
-
-def python_value(value: Any) -> Any:
-    """Return a value of a row as Python's own: an interval without months as timedelta, as sqlite3 and psycopg do."""
-    if hasattr(value, "nanoseconds") and hasattr(value, "months") and not value.months:
-        return datetime.timedelta(days=value.days, microseconds=value.nanoseconds // 1000)
-    return value
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    DataError = errors.DataError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
 
 
 Row = tuple[Any, ...]
@@ -125,20 +106,6 @@ ErrorHandler = Callable[[Any, "Cursor", type[BaseException], BaseException], Any
 """Called with the connection, the cursor, the class of an error and the error."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)?")
-
-
-class Queryable(Protocol):
-    """What a cursor needs of its connection."""
-
-    errorhandler: ErrorHandler | None
-
-    def sql(self, query: str, parameters: Parameters | None = (), /) -> Result:
-        """Run a query."""
-        ...
-
-    def check_open(self) -> None:
-        """Raise UsageError if the connection is closed."""
-        ...
 
 
 class Cursor:
@@ -161,7 +128,7 @@ class Cursor:
 
     lastrowid: None = None
 
-    def __init__(self, connection: Queryable) -> None:
+    def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.arraysize = 1
         self.messages: list[tuple[type[BaseException], BaseException]] = []
@@ -359,7 +326,13 @@ class Cursor:
 
 
 def _python_rows(result: Result) -> Sequence[Row]:
-    """Return the rows of a result with intervals as Python's own timedelta."""
+    """Return the rows of a result, intervals without months as timedelta, as sqlite3 and psycopg give them."""
     if not any(str(field.type) == "month_day_nano_interval" for field in result.table.schema):
         return result.rows
-    return [tuple(map(python_value, row)) for row in result.rows]
+
+    def convert(value: Any) -> Any:
+        if hasattr(value, "nanoseconds") and hasattr(value, "months") and not value.months:
+            return datetime.timedelta(days=value.days, microseconds=value.nanoseconds // 1000)
+        return value
+
+    return [tuple(map(convert, row)) for row in result.rows]

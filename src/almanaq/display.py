@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Protocol
+from typing import Any
 
 # C0 and DEL but for tab and newline, C1, what marks, overrides or isolates the direction of text, halves of characters.
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -37,23 +37,6 @@ ROWS, CELL, QUOTES = 20, 300, 60
 _PARTS = {".pdf": "page", ".pptx": "slide"}
 
 
-class Quoted(Protocol):
-    """A quote with its place, as Evidence has it."""
-
-    @property
-    def relation(self) -> str: ...
-    @property
-    def key(self) -> str: ...
-    @property
-    def column(self) -> str: ...
-    @property
-    def passage(self) -> int: ...
-    @property
-    def quote(self) -> str: ...
-    @property
-    def question(self) -> str: ...
-
-
 Row = Sequence[object]
 
 
@@ -74,13 +57,11 @@ def describe_progress(done: int, total: int | None, passed: int) -> str:
 
 
 def count_line(rows: int, shown: int, *more: str) -> str:
-    """Return how many rows there are, and how many are shown."""
     of = f"{shown:,} of " if shown < rows else ""
     return " · ".join([f"{of}{rows:,} row{'' if rows == 1 else 's'}", *filter(None, more)])
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return rows as a table; columns of numbers are aligned right."""
     body = list(rows)
     right = [all(_is_number(row[i]) for row in body) and bool(body) for i in range(len(columns))]
     head = "".join(f'<th scope="col">{escape(cell_text(name))}</th>' for name in columns)
@@ -88,7 +69,7 @@ def table_html(columns: Sequence[str], rows: Iterable[Row]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def quotes_html(evidence: Sequence[Sequence[Quoted]]) -> str:
+def quotes_html(evidence: Sequence[Sequence[Any]]) -> str:
     """Return the quotes of the rows, folded; "" where there are none."""
     found = [(number, quote) for number, quotes in enumerate(evidence, 1) for quote in quotes]
     if not found:
@@ -110,7 +91,7 @@ def passage_name(column: str, key: str, otherwise: str = "passage") -> str:
     return _PARTS.get(os.path.splitext(key)[1].lower(), otherwise) if column == "text" else otherwise
 
 
-def place(quote: Quoted) -> str:
+def place(quote: Any) -> str:
     """Return where a quote comes from and which question it answers."""
     part = passage_name(quote.column, quote.key)
     where = f"{quote.relation}.{quote.column} of {quote.key}, {part} {quote.passage + 1}"
@@ -118,7 +99,7 @@ def place(quote: Quoted) -> str:
 
 
 def rows_html(
-    columns: Sequence[str], rows: Sequence[Row], evidence: Sequence[Sequence[Quoted]], total: int, *more: str
+    columns: Sequence[str], rows: Sequence[Row], evidence: Sequence[Sequence[Any]], total: int, *more: str
 ) -> str:
     """Return the first of `total` rows with how many there are on top, and their quotes below."""
     first = rows[:ROWS]
@@ -127,7 +108,6 @@ def rows_html(
 
 
 def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: str) -> str:
-    """Return the same as text, a line for each row."""
     first = rows[:ROWS]
     shown = [list(map(cell_text, columns)), *([cell_text(value, 60) for value in row] for row in first)]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
@@ -136,22 +116,18 @@ def rows_text(columns: Sequence[str], rows: Sequence[Row], total: int, *more: st
 
 
 def block(*parts: str) -> str:
-    """Return the whole of what is shown of a value."""
     return f'<div class="almanaq">{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:
-    """Return a text of several lines."""
     return f"<p>{escape(visible(text)).replace(chr(10), '<br>')}</p>"
 
 
 def fold_text(title: str, text: str) -> str:
-    """Return a text that is shown when somebody opens it."""
     return f"<details><summary>{escape(title)}</summary>{preformat_text(text)}</details>"
 
 
 def preformat_text(text: str) -> str:
-    """Return a text as it is laid out."""
     return f"<pre>{escape(visible(text))}</pre>"
 
 

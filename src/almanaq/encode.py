@@ -28,8 +28,7 @@ from almanaq.display import visible
 
 if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
-    from almanaq.charts.chart import Chart
-    from almanaq.suql.catalog.relations import Column, Relation
+    from almanaq.suql.catalog.relations import Relation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
@@ -61,11 +60,6 @@ def plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return "\\x" + bytes(value).hex()
-    return _plain_compound(value)
-
-
-def _plain_compound(value: Any) -> Any:
-    """Encode the values that are made of others; anything else becomes its text."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, enum.Enum):
@@ -109,7 +103,7 @@ def result_record(result: Result, most: int | None = None) -> dict[str, Any]:
         "rows": plain(python_rows(result.table.slice(0, most), exact=True)),
         "evidence": [[evidence_record(e) for e in row] for row in result.evidence[:most]],
         "trace": trace_record(result.trace),
-        "chart": _chart_record(result.chart()),
+        "chart": _chart_record(result),
         "unknown": [unknown_record(each) for each in result.unknown],
     } | ({"inferred": list(result.inferred)} if result.inferred else {})
 
@@ -135,12 +129,13 @@ def response_record(response: Response) -> dict[str, Any]:
         "relaxed": plain(response.relaxed),
         "readings": [plain(reading.as_dict()) for reading in response.readings],
         "trace": trace_record(response.trace or Trace()),
-        "chart": _chart_record(response.chart()),
+        "chart": _chart_record(response),
         "unknown": [unknown_record(each) for each in response.unknown],
     }
 
 
-def _chart_record(chart: Chart | None) -> dict[str, Any] | None:
+def _chart_record(shown: Result | Response) -> dict[str, Any] | None:
+    chart = shown.chart()
     return None if chart is None else chart.spec()
 
 
@@ -181,19 +176,18 @@ def relation_record(relation: Relation) -> dict[str, Any]:
             {"columns": list(own), "relation": other, "to": list(theirs)}
             for own, other, theirs in relation.foreign_keys
         ],
-        "columns": [_column_record(column) for column in relation.columns],
-    }
-
-
-def _column_record(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "type": column.type + ("[]" if column.array else ""),
-        "kind": column.kind.value,
-        "description": column.description,
-        "values": [] if column.private else list(column.values[:_MOST_VALUES]),
-        "samples": [] if column.private else list(column.samples),
-        "private": column.private,
+        "columns": [
+            {
+                "name": column.name,
+                "type": column.type + ("[]" if column.array else ""),
+                "kind": column.kind.value,
+                "description": column.description,
+                "values": [] if column.private else list(column.values[:_MOST_VALUES]),
+                "samples": [] if column.private else list(column.samples),
+                "private": column.private,
+            }
+            for column in relation.columns
+        ],
     }
 
 
@@ -283,7 +277,6 @@ class RecordCap:
     measure: Callable[[str], int] = len
 
     def size_of(self, value: Any) -> int:
-        """Return the size of a JSON value."""
         return self.measure(json.dumps(value, ensure_ascii=False))
 
     def cut(self, value: Any, most: int | None = None) -> Any:
@@ -328,7 +321,6 @@ class RecordCap:
         return dataclasses.replace(kept, cells_cut=cells_cut)
 
     def lead(self, items: Sequence[Any], size: int) -> list[Any]:
-        """Return the first items that take at most so much together."""
         kept: list[Any] = []
         for item in items:
             size -= self.size_of(item) + 2
@@ -349,9 +341,7 @@ def _decimal(value: decimal.Decimal) -> int | float | str:
 
 
 def _not_finite(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _duration(months: int, days: int, seconds: float) -> str:
@@ -374,18 +364,12 @@ def encode_text(text: str) -> bytes:
 
 
 class CsvWriter:
-    """Writes rows to a binary stream, in UTF-8.
-
-    Args:
-        no_formulas: put an apostrophe before text that a spreadsheet would compute.
-        terminal: write out what would steer a terminal.
-    """
+    """Writes rows in UTF-8; `no_formulas` disarms what a spreadsheet would compute, `terminal` what would steer one."""
 
     def __init__(self, file: BinaryIO, *, no_formulas: bool = False, terminal: bool = False) -> None:
         self._file, self._no_formulas, self._terminal = file, no_formulas, terminal
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows, some at a time."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         for number, row in enumerate(rows, 1):

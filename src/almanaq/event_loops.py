@@ -1,28 +1,18 @@
-"""Runs coroutines for code that is not asynchronous, in event loops kept between queries, and cancels them."""
+"""Runs coroutines for code that is not asynchronous, each in an event loop of its own, and cancels them."""
 
 from __future__ import annotations
 
 import asyncio
-import atexit
 import contextvars
-import os
-import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import cache
-from types import FrameType
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
-_MOST_KEPT = 4
-_idle: list[asyncio.Runner] = []
-"""Runners whose loops have nothing left to do. A loop belongs to the thread that took its runner out."""
-_inherited: list[asyncio.Runner] = []
-"""Runners of the process that this one was forked from: to close them would disturb it."""
 
 
 class CancelToken:
@@ -62,7 +52,6 @@ class CancelToken:
 
     @contextmanager
     def hold_task(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-        """Have a task end when this is canceled."""
         with self._lock:
             if self.is_canceled:
                 task.cancel()
@@ -78,141 +67,44 @@ class CancelToken:
 _tokens: ContextVar[tuple[CancelToken, ...]] = ContextVar("almanaq_tokens", default=())
 
 
-@contextmanager
-def attach_tokens(task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Have a task that is about to run end when any CancelToken whose scope the caller is in is canceled."""
-    with ExitStack() as held:
-        for token in _tokens.get():
-            held.enter_context(token.hold_task(task, loop))
-        yield
-
-
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also where an event loop runs already (a notebook): then in a thread of its own."""
-    if not _loop_is_running():
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
         return _run(work)
-    outcome, token = _Outcome(), CancelToken()
+    outcome, token = Future[T](), CancelToken()
 
     def run() -> None:
         try:
             with token.scope():
-                outcome.value = _run(work)
+                outcome.set_result(_run(work))
         except BaseException as error:  # handed to the caller
-            outcome.error = error
-        finally:
-            outcome.there.set()
+            outcome.set_exception(error)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="almanaq")
-    _start_and_wait(thread, token, outcome)
-    thread.join()
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.value  # type: ignore[no-any-return]
-
-
-def _start_and_wait(thread: threading.Thread, token: CancelToken, outcome: _Outcome) -> None:
-    """Have a thread work; Ctrl-C ends its work and then is a KeyboardInterrupt, as where there is no other loop."""
     try:
         thread.start()  # which waits too: on a busy machine until after the thread's first calls
-        outcome.there.wait()  # Thread.join() takes a thread for ended when it is interrupted itself
+        return outcome.result()
     except KeyboardInterrupt:
         token.cancel()
-        if thread.is_alive():
-            outcome.there.wait()
-        if not isinstance(outcome.error, KeyboardInterrupt):
-            raise
-
-
-@dataclass
-class _Outcome:
-    value: Any = None
-    error: BaseException | None = None
-    there: threading.Event = field(default_factory=threading.Event)
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+        # The thread's own interruption may hold the rows that are sure.
+        if thread.is_alive() and isinstance(error := outcome.exception(), KeyboardInterrupt):
+            raise error from None
+        raise
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Do what `asyncio.run` does, in a loop that is kept if nothing is left in it: a new one takes 0.3 ms."""
-    runner = _take_runner()
-    loop = runner.get_loop()
-    try:
+    async def attach() -> T:
+        loop = asyncio.get_running_loop()
         task = loop.create_task(work)
-        with attach_tokens(task, loop), _cancel_on_interrupt(loop, task):
-            return loop.run_until_complete(task)
-    finally:
-        _put_back_runner(runner)
+        with ExitStack() as held:
+            for token in _tokens.get():
+                held.enter_context(token.hold_task(task, loop))
+            return await task
 
-
-def _take_runner() -> asyncio.Runner:
-    try:
-        return _idle.pop()
-    except IndexError:
-        _watch_for_the_end()
-        return asyncio.Runner(loop_factory=asyncio.new_event_loop)
-
-
-def _put_back_runner(runner: asyncio.Runner) -> None:
-    """Keep a runner, or close it where tasks or generators are left, as those that hold a model's connections."""
-    loop = runner.get_loop()
-    # There is no public way to ask for the generators; where this one is gone, no loop is kept.
-    left = asyncio.all_tasks(loop) or len(getattr(loop, "_asyncgens", (None,)))
-    if left or len(_idle) >= _MOST_KEPT:
-        runner.close()
-    else:
-        _idle.append(runner)
-
-
-@contextmanager
-def _cancel_on_interrupt(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> Iterator[None]:
-    """Let Ctrl-C cancel a task, which ends what it has under way, and then be a KeyboardInterrupt."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    interrupts = 0
-
-    def interrupt(_: int, __: FrameType | None) -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts > 1 or task.done():
-            raise KeyboardInterrupt
-        task.cancel()
-        loop.call_soon_threadsafe(lambda: None)  # it may be waiting for something else
-
-    signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if interrupts:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        if signal.getsignal(signal.SIGINT) is interrupt:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _close_runners() -> None:
-    while _idle:
-        _idle.pop().close()
-
-
-def _leave_to_parent() -> None:
-    _inherited.extend(_idle)
-    _idle.clear()
-
-
-@cache
-def _watch_for_the_end() -> None:
-    atexit.register(_close_runners)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_leave_to_parent)
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(attach())
 
 
 C = TypeVar("C")
@@ -234,7 +126,6 @@ class PerLoop(Generic[C]):
         )
 
     async def get(self) -> C:
-        """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             held = self._held.get(loop)

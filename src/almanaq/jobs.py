@@ -57,13 +57,7 @@ class Job:
 
 
 class JobRunner:
-    """Runs jobs in threads, a bounded number at once.
-
-    Args:
-        threads: at least as many as jobs run at once.
-        at_once: jobs that run at once; those beyond wait in line.
-        waiting: jobs that may wait.
-    """
+    """Runs jobs in threads, `at_once` at a time; of those beyond, `waiting` may wait in line."""
 
     def __init__(self, threads: Executor, at_once: int, waiting: int) -> None:
         self._queue = RequestQueue(at_once, waiting)
@@ -73,7 +67,6 @@ class JobRunner:
 
     @property
     def running(self) -> int:
-        """How many jobs have a thread."""
         return len(self._running)
 
     @property
@@ -83,18 +76,21 @@ class JobRunner:
         return sum(when < late for when in self._canceled.values()) >= self._at_once
 
     async def run(self, job: Job) -> AsyncIterator[Event]:
-        """Yield what goes on, and last `response`. Closing the iterator ends the work within a moment.
-
-        Raises:
-            Busy: too many jobs wait already.
-            DeadlineExceeded: the job took longer than its deadline. Besides, what the work raises.
-        """
+        """Yield what goes on, and last `response`; raises what the work raises. Closing the iterator ends the work."""
         async for before in self._queue.enter(job.conversation):
-            yield "progress", {"message": _describe_place(before), "waiting": before}
+            others = "question is" if before == 1 else "questions are"
+            place = f"{before} {others} ahead of yours" if before else "yours is next"
+            yield "progress", {"message": f"waiting: {place}", "waiting": before}
         token, events = CancelToken(), asyncio.Queue[Event | BaseException]()
         self._start(job, token, events)
+
+        def end_late() -> None:
+            self._cancel(token)
+            message = f"stopped after {job.deadline:g} s: ask for less, or raise the deadline"
+            events.put_nowait(DeadlineExceeded(message))
+
         loop = asyncio.get_running_loop()
-        timer = None if job.deadline is None else loop.call_later(job.deadline, self._end_late, job, token, events)
+        timer = None if job.deadline is None else loop.call_later(job.deadline, end_late)
         try:
             while True:
                 event = await events.get()
@@ -144,11 +140,6 @@ class JobRunner:
         self._running[token] = (future, events)
         future.add_done_callback(finish)
 
-    def _end_late(self, job: Job, token: CancelToken, events: asyncio.Queue[Event | BaseException]) -> None:
-        self._cancel(token)
-        message = f"stopped after {job.deadline:g} s: ask for less, or raise the deadline"
-        events.put_nowait(DeadlineExceeded(message))
-
     def _cancel(self, token: CancelToken) -> None:
         token.cancel()
         if token in self._running:
@@ -168,8 +159,6 @@ def start_threads(count: int, name: str) -> ThreadPoolExecutor:
 
 
 def _do(job: Job, token: CancelToken, put: Callable[[Event | BaseException], None]) -> None:
-    """Do a job in this thread, and put how it ended."""
-
     def emit(name: str, data: dict[str, Any]) -> None:
         if token.is_canceled:
             raise asyncio.CancelledError
@@ -188,79 +177,46 @@ def _do(job: Job, token: CancelToken, put: Callable[[Event | BaseException], Non
         put(error)
 
 
-def _describe_place(before: int) -> str:
-    if before == 0:
-        return "waiting: yours is next"
-    return f"waiting: {before} {'question is' if before == 1 else 'questions are'} ahead of yours"
-
-
 class RequestQueue:
-    """Lets requests in, first come first served; of each conversation one at a time.
-
-    Args:
-        at_once: how many are in at once.
-        waiting: how many may wait.
-    """
+    """Lets requests in, first come first served; of each conversation one at a time."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
-        self._slots, self._most_waiting = asyncio.Semaphore(at_once), waiting
-        self._line: dict[object, None] = {}
-        self._conversations: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._free, self._most_waiting = at_once, waiting
+        self._line: list[tuple[asyncio.Future[None], str | None]] = []
+        self._busy: set[str | None] = set()
 
     async def enter(self, conversation: str | None) -> AsyncIterator[int]:
-        """Wait for one's turn; yields how many are before one, from time to time.
-
-        Once it ends, `leave` has to be called; not where it is closed sooner.
-
-        Raises:
-            Busy: too many wait already.
-        """
-        waits = self._slots.locked() or conversation in self._conversations
-        if waits and len(self._line) >= self._most_waiting:
+        """Wait for one's turn; yields how many are before one. Once it ends, `leave` has to be called."""
+        if (not self._free or conversation in self._busy) and len(self._line) >= self._most_waiting:
             raise Busy
-        ticket = object()
-        self._line[ticket] = None
-        entering = asyncio.ensure_future(self._acquire(conversation))
+        turn = asyncio.get_running_loop().create_future()
+        ticket = turn, conversation
+        self._line.append(ticket)
+        self._admit()
         try:
-            while not (await asyncio.wait((entering,), timeout=_QUEUE_SECONDS))[0]:
-                yield list(self._line).index(ticket)
+            while not turn.done() and not (await asyncio.wait((turn,), timeout=_QUEUE_SECONDS))[0]:
+                yield self._line.index(ticket)
         except BaseException:
-            # It may be one's turn at the very moment of giving up.
-            entering.add_done_callback(lambda done: None if done.cancelled() else self.leave(conversation))
-            entering.cancel()
+            if turn.done():  # at the very moment of giving up
+                self.leave(conversation)
+            else:
+                self._line.remove(ticket)
             raise
-        finally:
-            del self._line[ticket]
 
     def leave(self, conversation: str | None) -> None:
-        """Make room for the next."""
-        self._slots.release()
-        self._unlock(conversation)
+        self._free += 1
+        self._busy.discard(conversation)
+        self._admit()
 
-    async def _acquire(self, conversation: str | None) -> None:
-        if conversation is not None:
-            lock, users = self._conversations.get(conversation, (asyncio.Lock(), 0))
-            self._conversations[conversation] = (lock, users + 1)
-            try:
-                await lock.acquire()
-            except BaseException:
-                self._forget(conversation)
-                raise
-        try:
-            await self._slots.acquire()
-        except BaseException:
-            self._unlock(conversation)
-            raise
-
-    def _unlock(self, conversation: str | None) -> None:
-        if conversation is not None:
-            self._conversations[conversation][0].release()
-            self._forget(conversation)
-
-    def _forget(self, conversation: str) -> None:
-        lock, users = self._conversations.pop(conversation)
-        if users > 1:
-            self._conversations[conversation] = (lock, users - 1)
+    def _admit(self) -> None:
+        for ticket in list(self._line):
+            turn, conversation = ticket
+            if self._free and conversation not in self._busy:
+                self._line.remove(ticket)
+                self._free -= 1
+                if conversation is not None:
+                    self._busy.add(conversation)
+                turn.set_result(None)
 
 
 Show = Callable[[int, int | None, int], None]
@@ -269,11 +225,7 @@ Show = Callable[[int, int | None, int], None]
 
 @contextmanager
 def show_progress(show: Show, *, keeps: bool = False) -> Iterator[None]:
-    """Have the queries of this block show how far they are, not more often than somebody can follow.
-
-    Args:
-        keeps: whether a query that is interrupted gives its rows so far, as Interrupted.
-    """
+    """Have the queries of this block show how far they are; `keeps`: one that is interrupted gives its rows so far."""
     last = 0.0
 
     def tell(done: int, total: int | None, passed: int) -> None:

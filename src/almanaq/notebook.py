@@ -94,7 +94,6 @@ class Magics:
         return self.connection
 
     def _run(self, query: str, options: Options) -> Any:
-        """Run a query; one that was interrupted, or stopped by a budget, gives the rows that are sure."""
         connection = self._open()
         try:
             with progress():
@@ -109,8 +108,6 @@ class Magics:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes the words after a magic; what is wrong with them is a UsageError."""
-
     def __init__(self, magic: str) -> None:
         super().__init__(prog=magic, add_help=False, allow_abbrev=False)
 
@@ -124,21 +121,7 @@ class _Parser(argparse.ArgumentParser):
                 )
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong."""
         raise UsageError(f"{self.prog}: {message}")
-
-
-class _ProgressLine:
-    """A line of progress, as HTML and as text."""
-
-    def __init__(self, words: str) -> None:
-        self.words = words
-
-    def __repr__(self) -> str:
-        return self.words
-
-    def _repr_html_(self) -> str:
-        return display.block(display.paragraph(self.words)) if self.words else ""
 
 
 @contextmanager
@@ -158,16 +141,17 @@ def progress() -> Iterator[None]:
 
 def _display() -> Callable[[str], None]:
     """Return what shows words in the place of those before; nothing is shown until there are some."""
-    from IPython import display
+    from IPython import display as ipython
 
-    show: Callable[..., Any] = display.display
+    show: Callable[..., Any] = ipython.display
     handles: list[Any] = []
 
     def update(words: str) -> None:
+        shown = {"text/plain": words, "text/html": display.block(display.paragraph(words)) if words else ""}
         if handles:
             if handles[0] is not None:  # outside a shell there is none
-                handles[0].update(_ProgressLine(words))
+                handles[0].update(shown, raw=True)
         elif words:
-            handles.append(show(_ProgressLine(words), display_id=True))
+            handles.append(show(shown, raw=True, display_id=True))
 
     return update

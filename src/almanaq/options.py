@@ -85,27 +85,21 @@ class Option:
         )
 
     def check(self, value: Any) -> None:
-        """Raise UsageError for a value that is out of the option's range."""
         if value is None:
             return
         if self.choices and value not in self.choices:
             raise UsageError(f"{self.name}: {value!r} is unknown{suggest(str(value), list(self.choices))}")
-        if not self._holds(value):
-            raise UsageError(f"{self.name}: {value!r} is out of range; give {self._range()}")
-
-    def _holds(self, value: Any) -> bool:
         if self.least is None and self.above is None:
-            return True
+            return
         low = value >= self.least if self.least is not None else value > self.above
-        return bool(low and value < math.inf and (self.most is None or value <= self.most))
-
-    def _range(self) -> str:
+        if low and value < math.inf and (self.most is None or value <= self.most):
+            return
+        bounds = f"a number from {self.least} to {self.most}" if self.most else f"a number of at least {self.least}"
         if self.above is not None:
-            return f"{self.unit}, more than {self.above}"
-        return f"a number from {self.least} to {self.most}" if self.most else f"a number of at least {self.least}"
+            bounds = f"{self.unit}, more than {self.above}"
+        raise UsageError(f"{self.name}: {value!r} is out of range; give {bounds}")
 
     def pydantic_bounds(self) -> dict[str, Any]:
-        """Return the range of a number as arguments of pydantic's `Field`."""
         finite = {"allow_inf_nan": False} if self.python_type is float else {}
         return {"ge": self.least, "gt": self.above, "le": self.most, **finite}
 
@@ -222,7 +216,6 @@ class Options:
     max_calls: int | None = _option(
         None,
         "Budget of model calls; default 1000, none for local.",
-        python="Budget of text calls; None takes the default of 1,000 for a paid model and none otherwise.",
         unit="model calls of a query",
         least=0,
         metavar="N",
@@ -285,7 +278,6 @@ class Options:
     check: bool = _option(
         False,
         "Have the model look at each query of a turn and its first rows: one call more.",
-        python="Have the language model judge the query of a turn by its first rows; a wrong one is repaired once.",
         commands="ask chat",
         setting=True,
     )
@@ -305,7 +297,6 @@ class Options:
     passages: int | None = _option(
         None,
         "Approximate: read the best K passages only.",
-        python="Approximate: read the best K passages of each document only; None reads all.",
         least=1,
         metavar="K",
         commands="sql",
@@ -444,7 +435,6 @@ class Options:
 
 
 def _defaults() -> Iterator[tuple[str, Any]]:
-    """Yield the names of the choices in `Options` with their defaults."""
     for one in fields(Options):
         if isinstance(one.default, _Unset):
             yield one.name, one.default.value
@@ -488,7 +478,6 @@ _BEFORE = (
         name="schema",
         annotation="str | None",
         help="Column kinds and descriptions; default SOURCE.almanaq.toml.",
-        python="A TOML file with column kinds and descriptions; None: `SOURCE.almanaq.toml` where it exists.",
         metavar="FILE",
         commands=f"{_EVERY_COMMAND} {_CHECKED}",
         url=True,
@@ -532,8 +521,6 @@ _AFTER = (
         annotation="bool",
         default=False,
         help="Read texts through OpenAI's batch API: half the price, up to a day; a query that ends early resumes it.",
-        python="Read texts through the batch API of an `openai:` model's server: at half the price, within a day. A "
-        "query that is ended or killed resumes its batch when it is run again.",
         commands="sql ask",
         setting=True,
     ),
@@ -576,7 +563,6 @@ _AFTER = (
         annotation="bool",
         default=False,
         help="Keep files that look like parts of one table apart.",
-        python="Files that look like parts of one table (`sales-2024-01.csv`, …) are tables of their own.",
         commands=_EVERY_COMMAND,
     ),
     Option(
@@ -584,7 +570,6 @@ _AFTER = (
         annotation="bool",
         default=False,
         help="Fetch a SOURCE of the form https://….",
-        python="Fetch the file that a source of the form `https://…` names.",
         commands=f"{_EVERY_COMMAND} {_CHECKED}",
     ),
 )

@@ -24,11 +24,7 @@ def plugin_names(group: Group) -> list[str]:
 
 
 def load_plugin(group: Group, name: str) -> Any | None:
-    """Return what an entry point stands for, None where no package has one of that name.
-
-    Raises:
-        UsageError: it cannot be imported, or several packages have one of that name.
-    """
+    """Return what an entry point stands for, None where no package has one of that name."""
     points = list(entry_points(group=group, name=name))
     if not points:
         return None
@@ -43,11 +39,7 @@ def load_plugin(group: Group, name: str) -> Any | None:
 
 
 def call_plugin(group: Group, name: str, *args: Any, **kwargs: Any) -> Any | None:
-    """Return what an entry point's callable makes, None where no package has one of that name.
-
-    Raises:
-        UsageError: it cannot be loaded, or making it fails.
-    """
+    """Return what an entry point's callable makes, None where no package has one of that name."""
     make = load_plugin(group, name)
     if make is None:
         return None

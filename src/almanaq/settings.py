@@ -17,23 +17,24 @@ import stat
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, ValidationError, create_model
-from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
 from almanaq.models.http import HIDDEN, redact_address, redact_keys
-from almanaq.options import OPTIONS, Option
+from almanaq.options import OPTIONS
 
 FILE = Path("almanaq.toml")
 
 _HARMLESS = ("timeout",)
 """Settings that are no options, and that any file may set."""
+_TRUSTED = "trusted.json"
+"""Lists the hashes of the files that the user has allowed, by their places."""
 _LONGEST_FILE = 2**20
 _SHOWN = 200
 _SECRET = ("openai_api_key", "openai_base_url")
@@ -48,24 +49,17 @@ class SettingsFile:
     values: Mapping[str, Any] = field(repr=False)
 
 
-_FILES: ContextVar[Sequence[SettingsFile]] = ContextVar("almanaq_settings_files", default=())
-
-
 def _fields() -> dict[str, Any]:
-    """Return the options that may be settings, as pydantic declares fields."""
-    return {
-        name: (_type(option), Field(option.default, **option.pydantic_bounds()))
-        for name, option in OPTIONS.items()
-        if option.setting
-    }
+    declared: dict[str, Any] = {}
+    for name, option in OPTIONS.items():
+        if option.setting:
+            kind: Any = Literal[option.choices] if option.choices else option.python_type
+            kind = kind | None if option.default is None else kind
+            declared[name] = (kind, Field(option.default, **option.pydantic_bounds()))
+    return declared
 
 
-def _type(option: Option) -> Any:
-    kind: Any = Literal[option.choices] if option.choices else option.python_type
-    return kind | None if option.default is None else kind
-
-
-class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields())):  # type: ignore[misc]
+class Settings(create_model("OptionSettings", __base__=BaseModel, **_fields())):  # type: ignore[misc]
     """Every setting, with its default: the options that may be settings, and what only the models' layer reads.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of
@@ -73,40 +67,16 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
     by `read_settings` alone.
     """
 
-    model_config = SettingsConfigDict(
-        env_prefix="ALMANAQ_",
-        env_ignore_empty=True,
-        extra="forbid",
-        populate_by_name=True,
-        hide_input_in_errors=True,
-        protected_namespaces=(),
-    )
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, protected_namespaces=())
 
     model: str = "auto"
     """The one option whose default is another on the command line: there a model is looked for."""
     cache_dir: str | None = None
-    openai_base_url: str | None = Field(
-        None, validation_alias=AliasChoices("openai_base_url", "OPENAI_BASE_URL"), repr=False
-    )
-    openai_api_key: str | None = Field(
-        None, validation_alias=AliasChoices("openai_api_key", "OPENAI_API_KEY"), repr=False
-    )
+    openai_base_url: str | None = Field(None, repr=False)
+    openai_api_key: str | None = Field(None, repr=False)
     aliases: dict[str, str] = Field(default_factory=dict)
     local_servers: str | None = None
     timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Put flags before the environment, and that before the files; no other place is read."""
-        files = [InitSettingsSource(settings_cls, init_kwargs=dict(file.values)) for file in _FILES.get()]
-        return init_settings, env_settings, *files
 
     def export(self) -> None:
         """Set the environment variables that the model layer reads, for settings that came from a file."""
@@ -126,27 +96,22 @@ class Settings(create_model("OptionSettings", __base__=BaseSettings, **_fields()
         return {name: value for name, value in found.items() if value is not None} | {"model": self.resolve_model()}
 
     def resolve_model(self) -> str:
-        """Return the model's name, that of an alias in its place."""
         return self.aliases.get(self.model, self.model)
 
 
 def read_settings(**flags: Any) -> Settings:
-    """Return the settings in force, `flags` that are None left out.
-
-    Raises:
-        UsageError: a file is not TOML or holds an unknown key; a value of the wrong type or out of range; the file in
-            the working directory says what only one that the user has allowed may say.
-    """
-    given = {name: value for name, value in flags.items() if value is not None}
+    """Return the settings in force; `flags` that are None are left out."""
     folder, own = read_file(FILE), read_file(config_folder() / FILE.name)
     files = [file for file in (folder, own) if file is not None]
-    settings = _make_settings(given, files)
+    settings = _make_settings(flags, files)
     if folder is not None:
-        bare = _make_settings(given, [])
+        bare = _make_settings(flags, [])
         reaching = {n: v for n, v in find_reaching(folder.values).items() if n not in bare.model_fields_set}
         if reaching and not is_trusted(folder.path, folder.content):
             _ask_user(folder, reaching)
-    _check_aliases(settings.aliases, files)
+    for name in settings.aliases:
+        if ":" in name or name in ("auto", "local"):
+            raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
     return settings
 
 
@@ -170,7 +135,9 @@ def read_file(path: Path) -> SettingsFile | None:
 
 def find_reaching(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a file that say where documents, keys or replies go, or that raise what may be spent."""
-    return {name: value for name, value in values.items() if not _is_harmless(name, value)}
+    harmless = {name: OPTIONS[name].is_harmless(value) for name, value in values.items() if name in OPTIONS}
+    # A setting is not harmless until somebody has said so.
+    return {name: value for name, value in values.items() if not harmless.get(name, name in _HARMLESS)}
 
 
 def show_setting(name: str, value: object) -> str:
@@ -179,39 +146,40 @@ def show_setting(name: str, value: object) -> str:
     return f"{name} = {json.dumps(redact_keys(text[:_SHOWN]), ensure_ascii=False)}"
 
 
-def _is_harmless(name: str, value: object) -> bool:
-    # A setting is not harmless until somebody has said so.
-    return OPTIONS[name].is_harmless(value) if name in OPTIONS else name in _HARMLESS
-
-
 def _ask_user(file: SettingsFile, reaching: Mapping[str, Any]) -> None:
-    """Have a person allow a file for good; raises UsageError where nobody does."""
     listed = ", ".join(show_setting(name, value) for name, value in reaching.items())
     place = file.path.resolve()
-    if ask_on_terminal(f"{place} says where documents and keys go: {listed}. Allow this version of the file?"):
-        trust(file.path, file.content)
-        return
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        question = f"{place} says where documents and keys go: {listed}. Allow this version of the file?"
+        print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            trust(file.path, file.content)
+            return
     raise UsageError(
         f"{place} may not say where documents and keys go until you allow it: {listed}. Read it, then run `almanaq"
         f" trust`; or give flags or set the environment; or write it into {config_folder() / FILE.name}"
     )
 
 
-def _check_aliases(aliases: Mapping[str, str], files: Sequence[SettingsFile]) -> None:
-    """Raise UsageError for an alias that could be taken for the name of a model."""
-    for name in aliases:
-        if ":" in name or name in ("auto", "local"):
-            raise UsageError(f"{_file_of('aliases', files)}: aliases: {name!r} is the name of a model; choose another")
-
-
 def _make_settings(flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> Settings:
-    token = _FILES.set(files)
+    """Return the settings of flags, the environment and files, which go before one another in this order."""
+    environment = {name.lower(): value for name, value in os.environ.items() if value}
+    named = {name: environment.get(name if name in _SECRET else f"almanaq_{name}") for name in Settings.model_fields}
+    given: dict[str, Any] = {}
+    for values in (*(file.values for file in reversed(files)), named, flags):
+        for key, value in values.items():
+            name = key.lower() if key.lower() in _SECRET else key
+            if name == "aliases" and isinstance(value, str):
+                with suppress(ValueError):  # a text that is no JSON is refused below
+                    value = json.loads(value)
+            if isinstance(value, dict) and isinstance(given.get(name), dict):
+                value = given[name] | value
+            if value is not None:
+                given[name] = value
     try:
-        return Settings(**flags)
+        return Settings(**given)
     except ValidationError as error:
         raise UsageError("; ".join(_explain_fault(detail, flags, files) for detail in error.errors())) from None
-    finally:
-        _FILES.reset(token)
 
 
 def _explain_fault(detail: Any, flags: Mapping[str, Any], files: Sequence[SettingsFile]) -> str:
@@ -246,55 +214,33 @@ def config_folder() -> Path:
 
 
 def is_trusted(file: Path, content: bytes) -> bool:
-    """Return whether the user has allowed a file as it is."""
-    return _read_trusted().get(_absolute(file)) == _hash_content(content)
+    return _read_trusted().get(str(file.resolve())) == hashlib.sha256(content).hexdigest()
 
 
 def trust(file: Path, content: bytes) -> None:
-    """Remember that the user allows a file as it is. Raises UsageError where that cannot be written down."""
-    _write_trusted({**_read_trusted(), _absolute(file): _hash_content(content)})
+    """Remember that the user allows a file as it is."""
+    _write_trusted({**_read_trusted(), str(file.resolve()): hashlib.sha256(content).hexdigest()})
 
 
 def distrust(file: Path) -> bool:
-    """Forget that a file was allowed; say whether it was. Raises UsageError where that cannot be written down."""
+    """Forget that a file was allowed; say whether it was."""
     known = _read_trusted()
-    if known.pop(_absolute(file), None) is None:
+    if known.pop(str(file.resolve()), None) is None:
         return False
     _write_trusted(known)
     return True
 
 
-def ask_on_terminal(question: str) -> bool:
-    """Ask a person, where one sits at the terminal; False where nobody does, or says no."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(f"{visible(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _trusted_file() -> Path:
-    return config_folder() / "trusted.json"
-
-
-def _absolute(file: Path) -> str:
-    return str(file.resolve())
-
-
-def _hash_content(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _read_trusted() -> dict[str, str]:
-    """Return the hashes of the allowed files by place; none where the list cannot be read."""
     try:
-        record = json.loads(_trusted_file().read_text(encoding="utf-8"))
+        record = json.loads((config_folder() / _TRUSTED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}
+        return {}  # what cannot be read allows nothing
     return record if isinstance(record, dict) else {}
 
 
 def _write_trusted(known: dict[str, str]) -> None:
-    file = _trusted_file()
+    file = config_folder() / _TRUSTED
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -24,6 +24,7 @@ from almanaq.suql.syntax.literals import literal
 if TYPE_CHECKING:
     from almanaq.suql.catalog.relations import Column, Relation
 
+Record = dict[str, Any]
 _SCHEMA = "main"
 
 
@@ -31,7 +32,6 @@ class _Preparer(postgresql.PGIdentifierPreparer):  # type: ignore[misc]
     """Writes names without the one schema that there is, which tools put before them."""
 
     def schema_for_object(self, table: Any) -> str | None:
-        """Return the schema that is written before a table's name."""
         schema: str | None = table.schema
         return None if schema == _SCHEMA else schema
 
@@ -44,7 +44,6 @@ class _Compiler(postgresql.PGCompiler):  # type: ignore[misc]
     """Writes values that have no text of their own as the engine reads them."""
 
     def render_literal_value(self, value: Any, type_: Any) -> str:
-        """Return a value as SQL."""
         written: str
         if isinstance(value, _TYPED):
             written = literal(value, self.dialect.engine_dialect).sql(self.dialect.engine_dialect)
@@ -86,7 +85,6 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        """Return the module of DB-API 2.0."""
         import almanaq
 
         return almanaq
@@ -96,15 +94,13 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         """Share one connection: to open another would load the source again, and each query is a session of its own."""
         return pool.StaticPool
 
-    def create_connect_args(self, url: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments of `almanaq.connect` that a URL stands for."""
+    def create_connect_args(self, url: Any) -> tuple[list[Any], Record]:
         if url.host:
             raise exc.ArgumentError(f"almanaq://{url.host}… names a host; put three slashes before a path: almanaq:///")
         given = {name: _option(name, str(value)) for name, value in url.query.items()}
         return [], {"source": url.database, **given} if url.database else given
 
     def initialize(self, connection: Any) -> None:
-        """Take over what the source's engine speaks."""
         self.engine_dialect = connection.connection.driver_connection.engine.dialect
         self.div_is_floordiv = self.engine_dialect != "duckdb"  # whole numbers divided are a fraction there
         super().initialize(connection)
@@ -115,26 +111,20 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     # --- reflection: what the catalog says
 
     def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
-        """Return the one schema that there is."""
         return [self._get_default_schema_name(connection)]
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
-        """Return the names of the relations."""
-        return [relation.name for relation in _relations(connection)] if schema in (None, _SCHEMA) else []
+        relations = connection.connection.driver_connection.catalog.relations
+        return [relation.name for relation in relations] if schema in (None, _SCHEMA) else []
 
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:  # noqa: ARG002
-        """Return nothing: views are relations like others."""
         return []
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
-        """Tell whether there is a relation of that name."""
         found = connection.connection.driver_connection.catalog.find(table_name)
         return found is not None and schema in (None, _SCHEMA)
 
-    def get_columns(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> list[dict[str, Any]]:
-        """Return the columns of a relation, with their descriptions as comments."""
+    def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
         relation = _relation(connection, table_name, schema)
         return [
             {
@@ -147,16 +137,10 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
             for column in relation.columns
         ]
 
-    def get_pk_constraint(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> dict[str, Any]:
-        """Return the declared key of a relation."""
+    def get_pk_constraint(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Record:
         return {"constrained_columns": list(_relation(connection, table_name, schema).key), "name": None}
 
-    def get_foreign_keys(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> list[dict[str, Any]]:
-        """Return the declared foreign keys of a relation."""
+    def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
         return [
             {
                 "name": None,
@@ -169,14 +153,10 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
             for own, other, theirs in _relation(connection, table_name, schema).foreign_keys
         ]
 
-    def get_table_comment(
-        self, connection: Any, table_name: str, schema: str | None = None, **_: Any
-    ) -> dict[str, Any]:
-        """Return the description of a relation."""
+    def get_table_comment(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Record:
         return {"text": _relation(connection, table_name, schema).description or None}
 
     def get_indexes(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Any]:
-        """Return nothing: the catalog knows no indexes."""
         _relation(connection, table_name, schema)
         return []
 
@@ -191,11 +171,6 @@ def _option(name: str, text: str) -> Any:
     except (KeyError, ValueError) as error:
         listed = ", ".join(sorted(known))
         raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}") from error
-
-
-def _relations(connection: Any) -> tuple[Relation, ...]:
-    relations: tuple[Relation, ...] = connection.connection.driver_connection.catalog.relations
-    return relations
 
 
 def _relation(connection: Any, name: str, schema: str | None) -> Relation:

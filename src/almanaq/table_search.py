@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FIELDS = ("title", "section", "header", "cells")
 """The fields of a table that are searched by default."""
+INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
+OWN_EMBEDDERS = ("lexical", "static", "local")
+"""Embedders that need no permission: they are bundled and send nothing anywhere."""
 Progress = Callable[[int, int], None]
 
 
@@ -86,17 +89,13 @@ class Tables:
         ['rivers']
         """
         from almanaq.models.retrying import raise_public_errors
-        from almanaq.retrieval.protocols import find_tables
 
         _check(question)
         with raise_public_errors():
-            (found,) = find_tables(self._index, [question], k)
-        ranking = found.ranking if found.fits or nearest else ()
-        if nearest and not ranking:
+            found, _ = search_tables(self.corpus, self._index, question, k, nearest=nearest)
+        if nearest and not found:
             return [_hit(table, 0.0) for table in islice(self.corpus, k)]
-        wanted = {hit.id for hit in ranking}
-        by_id = {table.id: table for table in self.corpus if table.id in wanted} if wanted else {}
-        return [_hit(by_id[hit.id], hit.score) for hit in ranking]
+        return [_hit(*each) for each in found]
 
     @cached_property
     def _index(self) -> TableIndex:
@@ -139,19 +138,16 @@ class IndexedTables:
 
         _check(question)
         with raise_public_errors():
-            found, doubt = search_index(self._index, question, k, self._retriever, self._open_embedder)
-        if doubt is not None and not (doubt.fits or nearest):
-            return []
+            found, _ = search_index(self._index, question, k, self._retriever, self._open_embedder, nearest=nearest)
         if nearest and not found:
             return [_hit(self._index.table(place), 0.0) for place in range(min(k, len(self)))]
         return [_hit(self._index.table(named.place), score) for named, score in found]
 
     def _open_embedder(self, named: str) -> Embedder:
-        """Open the embedder that the index was made with; raises UsageError where that is another than was given."""
         given = self._embedder
         if given is not None and not isinstance(given, str):
             return given
-        if named not in ("lexical", "static", "local") and given != named:
+        if named not in OWN_EMBEDDERS and given != named:
             raise UsageError(
                 f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with "
                 f"embedder={named!r}, or search words only, with retriever='bm25'"
@@ -197,7 +193,10 @@ def tables(
             raise UsageError("schema cannot be combined with an index: private columns were fixed when it was built")
         if fields is not None:
             raise UsageError("fields cannot be combined with an index: they were fixed when it was built")
-        return IndexedTables(open_index(Path(index)), _read_index(retriever), embedder)
+        if retriever not in INDEX_RETRIEVERS:
+            known = ", ".join(INDEX_RETRIEVERS)
+            raise UsageError(f"an index is searched by one of {known}, not by {retriever!r}: name a source for it")
+        return IndexedTables(open_index(Path(index)), retriever, embedder)
     assert source is not None
     from almanaq.retrieval.retriever_names import check_retriever
 
@@ -294,14 +293,29 @@ def _read_database(
     return database_corpus(database, rows=ROWS if large else None, name=path.stem if path.is_file() else "")
 
 
-def search_index(
-    index: StoredIndex, question: str, k: int, retriever: str, open_embedder: Callable[[str], Embedder]
-) -> tuple[list[tuple[TableEntry, float]], JudgedRanking | None]:
-    """Search an index by words, by vectors too where it has them, and rank anew unless the retriever says otherwise.
+def search_tables(
+    corpus: Corpus, index: TableIndex, question: str, k: int, *, nearest: bool
+) -> tuple[list[tuple[Table, float]], JudgedRanking]:
+    """Return the tables that fit a question with their scores, the nearest also where none fits, and the ranking."""
+    from almanaq.retrieval.protocols import find_tables
 
-    Returns:
-        The tables with their scores, best first, and whether they fit; None where the retriever cannot tell.
-    """
+    (found,) = find_tables(index, [question], k)
+    ranking = found.ranking if found.fits or nearest else ()
+    wanted = {hit.id for hit in ranking}
+    by_id = {table.id: table for table in corpus if table.id in wanted} if wanted else {}
+    return [(by_id[hit.id], hit.score) for hit in ranking], found
+
+
+def search_index(
+    index: StoredIndex,
+    question: str,
+    k: int,
+    retriever: str,
+    open_embedder: Callable[[str], Embedder],
+    *,
+    nearest: bool,
+) -> tuple[list[tuple[TableEntry, float]], JudgedRanking | None]:
+    """Search an index on disk as `search_tables` does; the ranking is None where it cannot tell what fits."""
     from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
     embedder = index.recipe.embedder
@@ -311,19 +325,10 @@ def search_index(
         return StoredHybrid(index, open_embedder(embedder)).best(question, k), None
     # The lexical embedder counts the same words once more, which is no second opinion.
     meaning = embedder and not embedder.startswith("lexical")
-    found, named = StoredRerank(index, StoredHybrid(index, open_embedder(embedder)) if meaning else None).best(
-        question, k
-    )
-    return [(each, hit.score) for each, hit in zip(named, found.ranking, strict=False)], found
-
-
-def _read_index(retriever: str) -> str:
-    known = ("hybrid", "hybrid-untuned", "bm25")
-    if retriever not in known:
-        raise UsageError(
-            f"an index is searched by one of {', '.join(known)}, not by {retriever!r}: name a source for it"
-        )
-    return retriever
+    hybrid = StoredHybrid(index, open_embedder(embedder)) if meaning else None
+    found, named = StoredRerank(index, hybrid).best(question, k)
+    ranking = found.ranking if found.fits or nearest else ()
+    return [(each, hit.score) for each, hit in zip(named, ranking, strict=False)], found
 
 
 def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:

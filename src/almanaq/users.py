@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -40,7 +40,6 @@ class User:
 
     @property
     def sees_everything(self) -> bool:
-        """Whether no rule applies."""
         return EVERYTHING in self.roles
 
     def value(self, name: str) -> object:
@@ -54,11 +53,7 @@ ANYONE = User("anyone")
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The users of a server.
-
-    Attributes:
-        header: the header in which a proxy that shows the server's own token names the user, in lower case; "": none.
-    """
+    """The users of a server; `header`: the header in which a proxy names the user, in lower case; "": none."""
 
     known: tuple[User, ...]
     header: str = ""
@@ -70,7 +65,6 @@ class Users:
         return found[0] if found else None
 
     def named(self, name: str) -> User | None:
-        """Return the user of a name."""
         return next((user for user in self.known if user.name == name), None)
 
 
@@ -107,11 +101,8 @@ def _read_user(name: str, entry: Any, where: str) -> User:
     if money is not None and not (isinstance(money, int | float) and not isinstance(money, bool) and 0 <= money < inf):
         raise UsageError(f"{where}: money_per_day is a number of US dollars")
     attributes = entry.get("attributes", {})
-    if not isinstance(attributes, dict) or not all(map(_is_value, attributes.values())):
+    values = attributes.values() if isinstance(attributes, dict) else [{}]
+    items = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    if any(isinstance(each, dict | list) for each in items):
         raise UsageError(f"{where}: attributes are texts, numbers, dates, or lists of them")
     return User(name, tuple(roles), attributes, calls, token, money)
-
-
-def _is_value(value: object) -> bool:
-    items: Iterable[object] = value if isinstance(value, list) else [value]
-    return not any(isinstance(item, dict | list) for item in items)

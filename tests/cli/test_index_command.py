@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
-from almanaq.cli.index import show_tables_done
+from almanaq.cli.find import show_tables_done
 from almanaq.errors import SourceError, UsageError
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import almanaq
 from almanaq.cli.output import Format
-from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.sql import Output, run_query
 from almanaq.errors import BudgetExceeded, DeadlineExceeded
 from almanaq.models.protocols import TextCall, TextReply
 from almanaq.testing import FunctionModel

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from almanaq.cli.app import app
-from almanaq.cli.run_query import check_place
+from almanaq.cli.sql import check_place
 from almanaq.cli.terminal import describe_course
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Usage

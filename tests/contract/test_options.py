@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +10,6 @@ import almanaq
 from almanaq.errors import UsageError
 from almanaq.options import CONNECTION_OPTIONS, OPTIONS, QUERY_OPTIONS, Options
 from almanaq.settings import Settings
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_arguments_of_connect_are_the_options():
@@ -24,8 +19,7 @@ def test_the_arguments_of_connect_are_the_options():
     for name, option in OPTIONS.items():
         assert parameters[name].annotation.replace("'", '"') == option.argument_type
         assert parameters[name].default == (option.default if option in CONNECTION_OPTIONS else None)
-    script = [sys.executable, str(ROOT / "scripts" / "connect_arguments.py")]
-    assert subprocess.run(script, capture_output=True, text=True, check=False).stderr == ""
+        assert f"\n        {name}: " in str(almanaq.connect.__doc__)
 
 
 def test_every_option_of_queries_is_a_field_with_its_default():

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.cli.shell import begins_query, complete_statements, split
+from almanaq.cli.shell import begins_query
+from almanaq.cli.sql import complete_statements, split
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 
 MODULES = (
     "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.agent.responder", "almanaq_bench.runner",
-    "almanaq.cli.app", "almanaq.cli.options", "almanaq.cli.run_query", "almanaq.connection",
+    "almanaq.cli.app", "almanaq.cli.options", "almanaq.cli.sql", "almanaq.connection",
     "almanaq.encode", "almanaq.models.providers", "almanaq.models.extractive.polarity",
     "almanaq.models.extractive.reader", "almanaq.models.openai", "almanaq.models.model_names",
     "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.engines.files.load",

@@ -18,7 +18,7 @@ from almanaq.errors import UsageError
 START = "import almanaq.cli, sys; {noise}; sys.argv = ['almanaq', 'mcp', *sys.argv[1:]]; sys.exit(almanaq.cli.main())"
 NOISE = (
     "import warnings, os, almanaq.mcp.tools as t; "
-    "t._cost = lambda trace: (print('printed'), os.write(1, b'raw'), warnings.warn('warned'), 1 / 0)"
+    "t.Tools._fit_record = lambda *_, **__: (print('printed'), os.write(1, b'raw'), warnings.warn('warned'), 1 / 0)"
 )
 
 

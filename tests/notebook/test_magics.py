@@ -87,11 +87,11 @@ def test_progress_is_one_display_that_is_empty_in_the_end(monkeypatch):
     shows = []
 
     class Handle:
-        def update(self, shown):
-            shows[-1].append(repr(shown))
+        def update(self, shown, raw):
+            shows[-1].append(shown["text/plain"])
 
-    def display(shown, display_id):
-        shows.append([repr(shown)])
+    def display(shown, raw, display_id):
+        shows.append([shown["text/plain"]])
         return Handle()
 
     monkeypatch.setattr("IPython.display.display", display)

@@ -1,36 +1,21 @@
-"""Loops that are kept from one query to the next do what asyncio.run does."""
+"""Coroutines of queries run as under asyncio.run, also within a loop that runs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
-from almanaq import event_loops as loops
 from almanaq.event_loops import run_sync
-
-
-@pytest.fixture(autouse=True)
-def _no_loops_kept() -> Iterator[None]:
-    loops._close_runners()
-    yield
-    loops._close_runners()
 
 
 async def loop_and(value: int) -> tuple[asyncio.AbstractEventLoop, int]:
     await asyncio.sleep(0)
     return asyncio.get_running_loop(), value
-
-
-def test_a_loop_with_nothing_left_in_it_is_used_again() -> None:
-    first, second = run_sync(loop_and(1)), run_sync(loop_and(2))
-    assert first[0] is second[0]
-    assert (first[1], second[1]) == (1, 2)
 
 
 def test_a_loop_in_which_something_is_left_is_closed_with_it() -> None:
@@ -64,15 +49,6 @@ def test_a_loop_in_which_something_is_left_is_closed_with_it() -> None:
     for work, left in ((leave_a_task, "task"), (leave_a_generator, "generator")):
         assert run_sync(work()).is_closed()
         assert ended.pop() == left
-
-
-def test_an_error_is_raised_and_the_loop_is_kept() -> None:
-    async def fail() -> None:
-        raise ValueError(id(asyncio.get_running_loop()))
-
-    with pytest.raises(ValueError) as caught:  # noqa: PT011, the message is the loop
-        run_sync(fail())
-    assert caught.value.args == (id(run_sync(loop_and(1))[0]),)
 
 
 def test_it_sees_the_variables_of_its_caller_and_works_within_a_loop_and_a_thread() -> None:
@@ -116,18 +92,3 @@ def test_an_interrupt_lets_the_work_end_what_it_has_under_way() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert run_sync(loop_and(3))[1] == 3
-
-
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_takes_a_loop_of_its_own() -> None:
-    parents = run_sync(loop_and(1))[0]
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        own = run_sync(loop_and(2))[0]
-        os.write(write, b"own" if own is not parents else b"parent's")
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 20) == b"own"
-    assert run_sync(loop_and(3))[0] is parents

@@ -88,7 +88,6 @@ def _leave_if_an_engine_works(code: int) -> None:
 
 
 def _report(error: AlmanaqError) -> int:
-    """Print an error raised on purpose, and give its exit code."""
     _traceback_if_asked()
     print(f"almanaq: {visible(str(error))}", file=sys.stderr)
     if isinstance(error, BudgetExceeded) and error.partial is not None and not getattr(error.partial, "rows", ()):
@@ -97,7 +96,6 @@ def _report(error: AlmanaqError) -> int:
 
 
 def _report_defect(error: Exception) -> int:
-    """Print an unexpected error: one line, and how to see the rest."""
     _traceback_if_asked()
     text = " ".join(str(error).split())
     print(f"almanaq: unexpected {type(error).__name__}: {visible(text)}", file=sys.stderr)

@@ -12,10 +12,8 @@ import typer.main
 
 from almanaq.cli.ask import ask, chat, demo
 from almanaq.cli.board import board
-from almanaq.cli.find import find
-from almanaq.cli.housekeeping import cache, doctor, trust, version_lines
-from almanaq.cli.index import index
-from almanaq.cli.models import models
+from almanaq.cli.find import find, index
+from almanaq.cli.housekeeping import cache, doctor, models, trust, version_lines
 from almanaq.cli.options import is_source
 from almanaq.cli.schema import schema
 from almanaq.cli.serve import mcp, serve
@@ -54,22 +52,21 @@ class Commands(typer.core.TyperGroup):
     """The commands by their names; a source in the place of a name opens the shell over it, with a question `ask`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name, and its own arguments."""
         if self.get_command(ctx, args[0]) is None:
             first, second = args[0], args[1] if len(args) > 1 and not args[1].startswith("-") else ""
             if second and (is_source(first) or is_source(second)):
                 return "ask", self.get_command(ctx, "ask"), args
             if is_source(first):
                 return "shell", self.get_command(ctx, "shell"), args
-        _check_one_source(ctx, args)
+        given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
+        given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
+        if len(set(given)) > 1:  # the last one would be taken silently
+            listed = f"--db is given {len(given)} times ({', '.join(given)})"
+            ctx.fail(f"{listed}: a command has one source; name the folder of both")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name: ours, or one that another package adds.
-
-        Raises:
-            MissingExtraError: it is `bench`, and almanaq-bench is not installed.
-        """
+        """Return the command of a name: ours, or one that another package adds."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -83,21 +80,18 @@ class Commands(typer.core.TyperGroup):
         return None
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands, those that other packages add after ours."""
         return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options before the name of a command."""
-        with self._suggesting_options():
+        with self._suggest_options():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
-        with self._suggesting_options():
+        with self._suggest_options():
             return super().invoke(ctx)
 
     @contextmanager
-    def _suggesting_options(self) -> Iterator[None]:
+    def _suggest_options(self) -> Iterator[None]:
         """Suggest the option that was probably meant for one that a command does not have."""
         try:
             yield
@@ -136,16 +130,6 @@ def _suggest_option(asked: str, own: set[str], others: Mapping[str, set[str]]) -
         return ""
     having = [name for name, options in others.items() if near[0] in options]
     return f"; did you mean {near[0]}? That is an option of almanaq {_join_names(having)}"
-
-
-def _check_one_source(ctx: Any, args: list[str]) -> None:
-    """Refuse `--db a --db b`, of which the last would be taken silently."""
-    given = [after for each, after in zip(args, [*args[1:], ""], strict=True) if each == "--db"]
-    given += [each.removeprefix("--db=") for each in args if each.startswith("--db=")]
-    if len(set(given)) > 1:
-        ctx.fail(
-            f"--db is given {len(given)} times ({', '.join(given)}): a command has one source; name the folder of both"
-        )
 
 
 def _join_names(names: list[str]) -> str:

@@ -12,13 +12,13 @@ import typer
 
 from almanaq.cli.options import Chosen, Db, Source, connect_source, is_source, name_source, take_options
 from almanaq.cli.output import check_out, choose_format
-from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.sql import Output, run_query
 from almanaq.cli.terminal import Amount
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rich.console import Console
 
@@ -153,13 +153,14 @@ def chat(
     with connect_source(name_source(source, db, command="chat"), chosen) as connection:
         conversation = connection.chat()
         last: Response | None = None
-        offered: list[bool] = [False]
-        for question in _read_questions(offered):
+        prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
+        offered = False
+        while (question := _read_question(prompt, offered)) is not None:
             if (file := find_export(question)) is not None:
                 warn([_export(connection, last, file)])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
-            offered[:] = [bool(response.readings)]
+            offered = bool(response.readings)
             if response.rows:
                 last = response
             if response.error is not None:
@@ -190,21 +191,17 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
     return f"written: {file}"
 
 
-def _read_questions(offered: Sequence[bool]) -> Iterator[str]:
-    """Yield the lines that ask something, with a prompt where a person types them.
-
-    An empty line chooses the first of the readings that were offered, and is passed over elsewhere.
-    """
-    prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
+def _read_question(prompt: str, offered: bool) -> str | None:
+    """Return the next line that asks something, None for one that leaves; an empty one chooses the first reading."""
     while True:
         try:
             line = input(prompt).strip()
         except EOFError:
-            return
+            return None
         if line.casefold() in LEAVE:
-            return
-        if line or offered[0]:
-            yield line or "1"
+            return None
+        if line or offered:
+            return line or "1"
 
 
 SOURCE = "sample:restaurants"
@@ -236,7 +233,6 @@ def demo(
 
 
 def _show_steps(connection: Connection, title: str, question: str, out: Console) -> None:
-    """Ask one question and print each step on the way to its reply."""
     from rich.rule import Rule
     from rich.text import Text
 
@@ -248,25 +244,17 @@ def _show_steps(connection: Connection, title: str, question: str, out: Console)
         raise response.error
     out.print(Rule(Text(title, style="bold"), align="left"))
     if response.suql:
-        _print_heading("SUQL", out)
+        plan = short_plan(connection.explain(response.suql, dialect=connection.engine.dialect))
+        out.print("SUQL", style="bold")
         print_query(response.suql, out)
-        _print_heading("Plan", out)
-        out.print(
-            Text(
-                visible("\n".join(short_plan(connection.explain(response.suql, dialect=connection.engine.dialect)))),
-                style="dim",
-            )
-        )
-        _print_heading("Rows", out)
+        out.print("Plan", style="bold")
+        out.print(Text(visible("\n".join(plan)), style="dim"))
+        out.print("Rows", style="bold")
         print_rows(response.columns, response.rows, out)
-        _print_heading("Evidence", out)
+        out.print("Evidence", style="bold")
         print_evidence(response.evidence, out, per_row=1)
-    _print_heading("Reply", out)
+    out.print("Reply", style="bold")
     out.print(Text(visible(response.answer)))
     if response.trace is not None:
         out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
     out.print()
-
-
-def _print_heading(text: str, out: Console) -> None:
-    out.print(text, style="bold")

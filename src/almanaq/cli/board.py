@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,8 +14,6 @@ from almanaq.errors import MissingExtraError
 
 
 class Action(StrEnum):
-    """What to do with a board."""
-
     run = "run"
     export = "export"
 
@@ -54,7 +52,7 @@ def board(
             if action is Action.export:
                 write_text(export_board(boards, name), out)
                 return
-            done = boards.run(name, Options()).work(_ignore)
+            done = boards.run(name, Options()).work(lambda *_: None)
     for place, item in enumerate(done["items"]):
         problem = done["failed"].get(str(place))
         if problem is not None:
@@ -63,7 +61,3 @@ def board(
             say(f"{item['title']}: {item['record'].get('rows_total', 0):,} rows")
     if done["failed"]:
         raise typer.Exit(1)
-
-
-def _ignore(_: str, __: dict[str, Any]) -> None:
-    """Take progress, which nobody follows here."""

@@ -1,34 +1,33 @@
-"""`almanaq find`: the tables that answer a question."""
+"""`almanaq find` and `almanaq index`: the tables that answer a question, and an index of them on disk."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import flag
+from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
+from almanaq.table_search import INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from almanaq.corpus.table import Corpus, Field, Table
+    from almanaq.corpus.table import Table
     from almanaq.models.budget import Budget
     from almanaq.models.protocols import Embedder, LanguageModel
-    from almanaq.retrieval.protocols import JudgedRanking, Ranking
+    from almanaq.retrieval.protocols import Retriever
     from almanaq.retrieval.segments import TableEntry
     from almanaq.retrieval.stored import StoredIndex
-    from almanaq.text.index_terms import Analyzer
+
+    Hits = Sequence[tuple[Table | TableEntry, float]]
 
 DEFAULT_FIELDS = "title,section,header,cells"
-OWN_EMBEDDERS = ("lexical", "static", "local")
-"""Embedders that need no permission: they are bundled and send nothing anywhere."""
-INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 
 
 def find(
@@ -73,23 +72,41 @@ def find(
         raise UsageError("the question is empty")
     if [source, corpus, index].count(None) != 2:
         raise UsageError("give the tables once: SOURCE, --corpus SOURCE or --index DIR")
-    corpus = corpus if source is None else source
     _check_flags(k, retriever, explain=explain, as_json=as_json)
-    how = _SearchFlags(retriever, fields, embedder, max_calls, nearest, schema, allow_http, separate)
-    opened = None if index is None else _open_index(index, how)
-    found = _search(question, str(corpus), k, how) if opened is None else _search_index(question, opened, k, how)
-    _print_hits(found, as_json)
+    analyzer = None
+    if index is not None:
+        opened = _open_index(index, retriever, embedder, schema=schema, fields=fields)
+        found, judged = search_index(
+            opened, question, k, retriever, lambda named: open_agreed_embedder(named, embedder), nearest=nearest
+        )
+        tables = [opened.table(table.place) for table, _ in found] if explain else []
+        chosen, analyzer = opened.recipe.fields, opened.analyzer
+        hits: Hits = found
+    else:
+        from almanaq.corpus.table import parse_fields
+
+        place = str(corpus if source is None else source)
+        chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
+        searching = _open_retriever(retriever, embedder, max_calls, chosen=fields is not None)
+        read = read_tables(place, schema=schema, allow_http=allow_http, separate=separate)
+        hits, judged = search_tables(read, searching.index(read, chosen), question, k, nearest=nearest)
+        warn_of_source(getattr(read, "faults", ()), place)
+        tables = [table for table, _ in hits]
+    if judged is not None and judged.fault:
+        warn([f"the tables were not reranked: {judged.fault}"])
+    if judged is not None and judged.ranking and not hits:
+        chance = f"the nearest one answers with probability {judged.chance or 0:.0%}"
+        warn([f"no table fits: {chance}; --nearest lists the nearest tables"])
+    _print_hits(hits, as_json)
     if explain:
-        named = [table for table, _ in found]
-        if opened is None:
-            _explain(question, _read_found_tables(str(corpus), named, how), _choose_fields(how))
-        else:
-            tables = [opened.table(table.place) for table in named]
-            _explain(question, tables, opened.recipe.fields, opened.analyzer)
+        from almanaq.retrieval.bm25 import explain_match
+
+        for rank, table in enumerate(tables, 1):
+            say(f"\n{rank}. {table.id}")
+            say("\n".join(f"   {line}" for line in explain_match(question, table, chosen, analyzer)))
 
 
 def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> None:
-    """Raise UsageError where flags do not go together, or k is out of its range."""
     from almanaq.retrieval.retriever_names import plugin_opener
 
     if k < 1:
@@ -103,122 +120,42 @@ def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> Non
         raise UsageError(f"--explain shows declared fields, and {retriever} sees a text of its own")
 
 
-def _explain(question: str, found: Sequence[Table], fields: Sequence[Field], analyzer: Analyzer | None = None) -> None:
-    """Print of each table, best first, what is indexed of it and which words, fields and cells matched."""
-    from almanaq.retrieval.bm25 import explain_match
-
-    for rank, table in enumerate(found, 1):
-        say(f"\n{rank}. {table.id}")
-        say("\n".join(f"   {line}" for line in explain_match(question, table, fields, analyzer)))
-
-
-def _read_found_tables(corpus: str, found: Sequence[TableEntry], how: _SearchFlags) -> list[Table]:
-    """Read the tables that were found, in their order."""
-    ids = {table.id for table in found}
-    by_id = {table.id: table for table in how.read(corpus) if table.id in ids} if ids else {}
-    return [by_id[table.id] for table in found]
-
-
-def _choose_fields(how: _SearchFlags) -> tuple[Field, ...]:
-    from almanaq.corpus.table import parse_fields
-
-    return parse_fields(DEFAULT_FIELDS if how.fields is None else how.fields)
-
-
-@dataclass(frozen=True, slots=True)
-class _SearchFlags:
-    """The flags that say how a corpus is searched."""
-
-    retriever: str
-    fields: str | None
-    embedder: str | None
-    max_calls: int | None
-    nearest: bool
-    schema: str | None
-    allow_http: bool
-    separate: bool
-
-    def read(self, corpus: str) -> Corpus:
-        """Open a corpus."""
-        from almanaq.table_search import read_tables
-
-        return read_tables(corpus, schema=self.schema, allow_http=self.allow_http, separate=self.separate)
-
-
-def _open_index(folder: Path, how: _SearchFlags) -> StoredIndex:
-    """Open an index, where the flags go with one."""
+def _open_index(
+    folder: Path, retriever: str, embedder: str | None, *, schema: str | None, fields: str | None
+) -> StoredIndex:
     from almanaq.retrieval.stored import open_index
 
-    if how.schema is not None:
+    if schema is not None:
         raise UsageError("--schema cannot be combined with --index: private columns were fixed when it was built")
-    if how.fields is not None:
+    if fields is not None:
         raise UsageError("--fields cannot be combined with --index: they were fixed when it was built")
-    if how.retriever not in INDEX_RETRIEVERS:
+    if retriever not in INDEX_RETRIEVERS:
         known = ", ".join(INDEX_RETRIEVERS)
-        raise UsageError(f"--index is searched by one of {known}, not by {how.retriever}: use --corpus for others")
+        raise UsageError(f"--index is searched by one of {known}, not by {retriever}: use --corpus for others")
     opened = open_index(folder)
-    if how.embedder not in (None, opened.recipe.embedder):
+    if embedder not in (None, opened.recipe.embedder):
         made = f"it was made with {opened.recipe.embedder!r}" if opened.recipe.embedder else "it holds no vectors"
-        raise UsageError(f"--embedder {how.embedder} does not fit the index {folder}: {made}")
+        raise UsageError(f"--embedder {embedder} does not fit the index {folder}: {made}")
     return opened
 
 
-def _search_index(question: str, index: StoredIndex, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
-    """Search by words, and by vectors where the index has them; rerank unless the flags say otherwise."""
-    from almanaq.table_search import search_index
-
-    found, doubt = search_index(
-        index, question, k, how.retriever, lambda named: open_agreed_embedder(named, how.embedder)
-    )
-    return found if doubt is None or _keep_fitting(doubt, nearest=how.nearest) else []
-
-
-def _keep_fitting(found: JudgedRanking, *, nearest: bool) -> Ranking:
-    """Return what was found if it fits, or in any case where the nearest are asked for; else say that none does.
-
-    Says too why the order is another than was asked for.
-    """
-    if found.fault:
-        warn([f"the tables were not reranked: {found.fault}"])
-    if found.fits or nearest:
-        return found.ranking
-    if found.ranking:
-        chance = f"the nearest one answers with probability {found.chance or 0:.0%}"
-        warn([f"no table fits: {chance}; --nearest lists the nearest tables"])
-    return ()
-
-
-def _search(question: str, corpus: str, k: int, how: _SearchFlags) -> list[tuple[TableEntry, float]]:
+def _open_retriever(name: str, embedder: str | None, max_calls: int | None, *, chosen: bool) -> Retriever:
+    """Open a retriever; `chosen`: fields are, which not every retriever takes."""
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.protocols import find_tables as find_in
     from almanaq.retrieval.retriever_names import RetrieverParts, check_fields_apply, open_retriever
-    from almanaq.retrieval.segments import TableEntry
 
-    if how.fields is not None:
-        check_fields_apply(how.retriever)
-    chosen = _choose_fields(how)
-
-    def tell(message: str) -> None:
-        warn([message])
-
+    if chosen:
+        check_fields_apply(name)
     parts = RetrieverParts(
-        defer_embedder(how.embedder),
+        defer_embedder(embedder),
         default_cache_folder(),
-        model=defer_model(how.max_calls),
-        tell=tell,
-        budget=open_budget(how.max_calls),
+        model=defer_model(max_calls),
+        tell=lambda message: warn([message]),
+        budget=open_budget(max_calls),
     )
-    opened = open_retriever(how.retriever, parts)
-    if opened.note:
-        tell(opened.note)
-    tables = how.read(corpus)
-    (found,) = find_in(opened.retriever.index(tables, chosen), [question], k)
-    warn_of_source(getattr(tables, "faults", ()), corpus)
-    hits = _keep_fitting(found, nearest=how.nearest)
-    wanted = {hit.id for hit in hits}
-    by_id = {table.id: table for table in tables if table.id in wanted} if wanted else {}
-    named = {name: TableEntry(name, each.title, each.section, each.header) for name, each in by_id.items()}
-    return [(named[hit.id], hit.score) for hit in hits]
+    opened = open_retriever(name, parts)
+    warn([opened.note] if opened.note else [])
+    return opened.retriever
 
 
 def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
@@ -283,28 +220,17 @@ def open_budget(max_calls: int | None) -> Budget:
     return Budget(calls, money=money, setting="--max-calls or ALMANAQ_MAX_CALLS", money_setting="ALMANAQ_MAX_MONEY")
 
 
-def _print_hits(found: Sequence[tuple[TableEntry, float]], as_json: bool) -> None:
+def _print_hits(found: Hits, as_json: bool) -> None:
     if as_json:
-        listed = [
-            {
-                "database_id": table.id.database,
-                "table_id": table.id.table,
-                "score": round(score, 6),
-                "title": table.title,
-            }
-            for table, score in found
-        ]
         from almanaq.cli.output import write_json
 
+        keys = ("database_id", "table_id", "score", "title")
+        listed = [dict(zip(keys, (t.id.database, t.id.table, round(s, 6), t.title), strict=True)) for t, s in found]
         write_json(listed, allow_nan=True)
         return
     if not found:
         print("no table fits")
         return
-    _print_table(found)
-
-
-def _print_table(found: Sequence[tuple[TableEntry, float]]) -> None:
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
@@ -318,3 +244,125 @@ def _print_table(found: Sequence[tuple[TableEntry, float]]) -> None:
         # Folded, not cut: an id that is cut cannot be used.
         grid.add_row(*(Text(visible(part), overflow="fold") for part in row))
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(grid)
+
+
+def index(
+    corpus: Annotated[
+        str | None, typer.Argument(metavar="CORPUS", help="A file, a folder, a dataset, or a database.")
+    ] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="CORPUS", help="The same.")] = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of the index.")],
+    update: Annotated[
+        bool, typer.Option("--update", help="Update the index: only changed tables are indexed.")
+    ] = False,
+    fields: Annotated[
+        str | None, typer.Option("--fields", help=f"The parts of a table to index; default {DEFAULT_FIELDS}.")
+    ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            "--embedder",
+            metavar="NAME",
+            help="Add a vector of each table: static (fast), local, openai:MODEL, a path or a hub name.",
+        ),
+    ] = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            "--vectors",
+            metavar="KIND",
+            help="Store vectors as float16 (default) or float32; int8 and binary add codes, which are compared first.",
+        ),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", help="Stem words by its rules; default english; none: no stemming.")
+    ] = None,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="URL", help="Build it on a Spark cluster: sc://host:15002, see docs/spark.md."),
+    ] = None,
+    shards: Annotated[int, typer.Option("--shards", metavar="N", help="With --spark: into so many parts.")] = 8,
+    schema: Annotated[str | None, flag("schema")] = None,
+    separate: Annotated[bool, flag("separate")] = False,
+    allow_http: Annotated[bool, flag("allow_http")] = False,
+) -> None:
+    """Index the tables of a corpus on disk, for `almanaq find --index DIR`."""
+    from almanaq.corpus.table import parse_fields
+    from almanaq.models.embedders.vector_store import VectorStore
+    from almanaq.models.private_files import default_cache_folder
+    from almanaq.retrieval.index_encoding import parse_precision
+    from almanaq.retrieval.stored import build_index, open_index, update_index
+    from almanaq.table_search import read_tables
+
+    if update and (fields, language, vectors) != (None, None, None):
+        raise UsageError(
+            "--fields, --language and --vectors cannot be combined with --update: they were fixed when it was built"
+        )
+    if vectors is not None and not embedder:
+        raise UsageError("--vectors sets how vectors are stored: choose the model for them with --embedder")
+    precision = parse_precision(vectors or "float16")
+    stemmed = None if language == "none" else language or "english"
+    source = name_source(corpus, db, command="index")
+    tables = read_tables(source, schema=schema, allow_http=allow_http, separate=separate)
+    if spark is not None:
+        if update:
+            raise UsageError("--spark rebuilds the index: leave out --update")
+        from almanaq.cluster_index import index_on_cluster
+
+        made = index_on_cluster(
+            tables,
+            out,
+            fields or DEFAULT_FIELDS,
+            url=spark,
+            shards=shards,
+            language=stemmed,
+            embedder=embedder or "",
+            vectors=precision,
+            say=say,
+        )
+        say(f"{len(made)} tables indexed in {out}, in {len(made.segments)} shards{_describe_codes(made)}")
+        return
+    if update:
+        named = open_index(out).recipe.embedder
+        if embedder not in (None, named):
+            raise UsageError(
+                f"--embedder {embedder} cannot be combined with --update: the index was built with {named!r}"
+            )
+        store = VectorStore(default_cache_folder(), open_agreed_embedder(named, embedder)) if named else None
+        made, change = update_index(tables, out, show_tables_done(), store=store)
+    else:
+        chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
+        store = VectorStore(default_cache_folder(), defer_embedder(embedder)()) if embedder else None
+        made = build_index(tables, out, chosen, show_tables_done(), language=stemmed, store=store, vectors=precision)
+        warn_of_source(getattr(tables, "faults", ()), source)
+        say(f"{len(made)} tables indexed in {out}{_describe_codes(made)}")
+        return
+    warn_of_source(getattr(tables, "faults", ()), source)
+    summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
+    say(f"{len(made)} tables in {out}: {summary}" + ("; rebuilt" if change.rebuilt else ""))
+
+
+def _describe_codes(made: StoredIndex) -> str:
+    """Return what the codes of vectors find of what the vectors themselves do, where there are codes."""
+    from almanaq.retrieval.stored_search import recall_of_codes
+
+    if made.recipe.vectors.code_type is None:
+        return ""
+    found = recall_of_codes(made)
+    return f"; {made.recipe.vectors} codes find {found:.1%} of the ten nearest tables of 100"
+
+
+def show_tables_done() -> Callable[[int, int], None] | None:
+    """Return what rewrites one line of stderr ten times a second; None where that is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    shown = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        if done == total or time.monotonic() - shown > 0.1:
+            shown = time.monotonic()
+            print(f"\r{done} of {total} tables", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+    return show

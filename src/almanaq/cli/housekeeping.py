@@ -1,4 +1,4 @@
-"""Commands about this installation: `almanaq doctor`, `cache` and `trust`."""
+"""Commands about this installation: `almanaq doctor`, `models`, `cache` and `trust`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from almanaq.cli.terminal import say
+from almanaq.cli.terminal import say, warn
 from almanaq.display import visible
 from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from almanaq.engines.files.table_cache import TableCache
     from almanaq.models.cached import ReplyCache
+    from almanaq.models.providers import ModelChoice, Server
+    from almanaq.models.weights import Offer
+    from almanaq.settings import Settings
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -81,7 +82,6 @@ def installation() -> dict[str, Any]:
 
 
 def version_lines() -> list[str]:
-    """Return what `--version --verbose` prints."""
     found = installation()
     lines = [f"almanaq {found['almanaq']}", f"Python {found['python']} on {found['platform']}"]
     return [*lines, *(f"{name} {number or 'missing'}" for name, number in found["packages"].items())]
@@ -111,16 +111,16 @@ def extras() -> dict[str, dict[str, Any]]:
 
 def _list_requirements() -> list[tuple[str, str | None]]:
     """Return each package that is required, and by which extra; with what an extra of that package needs in turn."""
-    found = [match for match in map(_REQUIREMENT.match, requires("almanaq") or ()) if match is not None]
-    return [(name, match[3]) for match in found for name in (match[1], *_list_extra(match[1], match[2]))]
 
+    def match_lines(package: str) -> list[re.Match[str]]:
+        return [match for match in map(_REQUIREMENT.match, requires(package) or ()) if match is not None]
 
-def _list_extra(package: str, extra: str | None) -> list[str]:
-    """Return the packages that an extra of another package needs; [] where it is not installed."""
-    if extra is None or _find_version(package) is None:
-        return []
-    lines = map(_REQUIREMENT.match, requires(package) or ())
-    return [match[1] for match in lines if match is not None and match[3] == extra]
+    found = []
+    for match in match_lines("almanaq"):
+        found.append((match[1], match[3]))
+        if match[2] is not None and _find_version(match[1]) is not None:
+            found += [(each[1], match[3]) for each in match_lines(match[1]) if each[3] == match[2]]
+    return found
 
 
 def _find_version(name: str) -> str | None:
@@ -150,15 +150,13 @@ def _check_models() -> dict[str, Any]:
 def _measure_caches() -> list[dict[str, Any]]:
     from almanaq.models.private_files import default_cache_file, default_cache_folder
 
-    places = {"replies": default_cache_file(), "vectors and tables": default_cache_folder()}
-    return [{"what": what, "place": str(place), **_measure_place(place)} for what, place in places.items()]
-
-
-def _measure_place(place: Path) -> dict[str, Any]:
-    """Return the size of what is kept at a place, and whether it can be written to, or made."""
-    files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
-    there = next((each for each in (place, *place.parents) if each.exists()), place)
-    return {"bytes": sum(file.stat().st_size for file in files), "writable": os.access(there, os.W_OK)}
+    measured = []
+    for what, place in (("replies", default_cache_file()), ("vectors and tables", default_cache_folder())):
+        files = [place] if place.is_file() else [each for each in place.rglob("*") if each.is_file()]
+        there = next((each for each in (place, *place.parents) if each.exists()), place)
+        size, writable = sum(file.stat().st_size for file in files), os.access(there, os.W_OK)
+        measured.append({"what": what, "place": str(place), "bytes": size, "writable": writable})
+    return measured
 
 
 def _format_report(found: dict[str, Any]) -> list[str]:
@@ -184,29 +182,145 @@ def _format_report(found: dict[str, Any]) -> list[str]:
     return [*lines, "", _SIGN_OFF]
 
 
+_NO_EXTRA = "to run it, install llama.cpp's server:  pip install 'almanaq[llm]'"
+
+models = typer.Typer(invoke_without_command=True)
+
+
+@models.callback()
+def list_models(ctx: typer.Context, json: Json = False) -> None:
+    """List the models at hand: servers here, the address in the settings, weights on this machine, and your aliases.
+
+    Each is named as --model takes it; the one that auto takes is marked. Nothing but the list of models is asked for.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from almanaq.cli.output import write_json
+    from almanaq.models.providers import choose_from_servers, choose_model, find_servers
+    from almanaq.settings import read_settings
+
+    settings = read_settings()
+    settings.export()
+    servers = find_servers()
+    choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
+    found = _list_models(settings, servers, choice)
+    if json:
+        write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
+        return
+    wide = max(len(str(entry["name"])) for entry in found)
+    lines = [
+        f"{'*' if entry['name'] == choice.name else ' '} {entry['name']:<{wide}}  {entry['what']}" for entry in found
+    ]
+    lines.append(f"* what auto takes: {choice.reason}")
+    if choice.name == "local":
+        lines.append("to have a small model on this machine: almanaq models get")
+    say("\n".join(map(visible, lines)))
+
+
+def _list_models(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
+    from almanaq.models.weights import GGUF, list_weights
+
+    found: dict[str, dict[str, object]] = {}
+    if choice.name.startswith("openai:"):
+        found[choice.name] = {"name": choice.name, "address": choice.place, "what": f"at {choice.place}"}
+    for server in servers:
+        for model in server.models:
+            name = f"{server.provider}:{model}"
+            kind = "" if model in server.writers else " (by its name no model that writes text)"
+            found[name] = {"name": name, "address": server.address, "what": f"at {server.address}{kind}"}
+    for model, file in list_weights().items():
+        found[GGUF + model] = {"name": GGUF + model, "address": None, "what": f"on this machine: {file}"}
+    for alias, meant in settings.aliases.items():
+        found[alias] = {"name": alias, "address": None, "what": f"your alias of {meant}"}
+    found["local"] = {"name": "local", "address": None, "what": "no language model, in this process"}
+    return list(found.values())
+
+
+@models.command()
+def get(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one; default the smallest.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Fetch a small model to this machine, and have auto take it; says what it is and asks before it downloads.
+
+    It comes from its publisher's page on the Hugging Face hub (HF_ENDPOINT: a mirror), at a fixed revision, and is
+    checked by its hash. A download that broke off goes on where it ended.
+    """
+    from almanaq.models.weights import fetch_weights, find_offer, llm_is_installed, use_weights
+    from almanaq.settings import read_settings
+
+    read_settings().export()
+    offer = find_offer(name)
+    if not offer.path.is_file():
+        _confirm_fetch(offer, name, yes)
+
+        def report(there: int) -> None:
+            if sys.stderr.isatty():
+                print(f"\r{there / 1e6:,.0f} of {offer.bytes / 1e6:,.0f} MB", end="", file=sys.stderr, flush=True)
+
+        try:
+            fetch_weights(offer, report)
+        finally:
+            if sys.stderr.isatty():
+                print(file=sys.stderr)
+    use_weights(offer.name)
+    say(f"{offer.path} is there; --model auto takes it (another server on this machine goes first)")
+    if not llm_is_installed():
+        warn([_NO_EXTRA])
+
+
+def _confirm_fetch(offer: Offer, name: str | None, yes: bool) -> None:
+    from almanaq.models.weights import OFFERS
+
+    for each in OFFERS if name is None else (offer,):
+        say(f"{'*' if each is offer else ' '} {each.name}  {each.bytes / 1e6:,.0f} MB  {each.licence}  {each.url}")
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"nothing is fetched without your word: almanaq models get {offer.name} --yes")
+    if not typer.confirm(f"Fetch {offer.name}, {offer.bytes / 1e6:,.0f} MB, into {offer.path.parent}?"):
+        raise typer.Exit(1)
+
+
+@models.command()
+def use(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A .gguf file, a model that was fetched, or local.")],
+) -> None:
+    """Have auto take the model in a GGUF file on this machine, or with local none.
+
+    The file stays where it is. Its server starts with the first question and ends some minutes after the last.
+    """
+    from almanaq.models.weights import forget_choice, llm_is_installed, use_weights
+    from almanaq.settings import read_settings
+
+    read_settings().export()
+    if file == "local":
+        forget_choice()
+        say("--model auto takes no weights of this machine")
+        return
+    say(f"--model auto takes {use_weights(file)} (another server on this machine goes first)")
+    if not llm_is_installed():
+        warn([_NO_EXTRA])
+
+
 def stats(json: Json = False) -> None:
     """Show where the cache is, how many replies it keeps for each model, how many sources of tables, and its size."""
     from dataclasses import asdict
 
     from almanaq.cli.output import write_json
 
-    file, cache = _open_cache()
-    if not file.exists():
-        # Looking makes no file.
-        found: dict[str, object] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
-    else:
+    file, cache, tables = _open_caches()
+    found: dict[str, Any] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
+    if file.exists():  # looking makes no file
         found = asdict(cache.stats())
         cache.close()
-    tables = _open_tables()
     sources, size = tables.stats()
     found["tables"] = {"folder": str(tables.folder), "sources": sources, "bytes": size}
     if json:
         write_json(found, None)
         return
     lines = [f"{found['file']}: {found['replies']:,} replies, {found['bytes']:,} bytes"]
-    by_model = found["by_model"]
-    assert isinstance(by_model, dict)
-    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in by_model.items()]
+    lines += [f"  {count:>9,}  {model or '(no name)'}" for model, count in found["by_model"].items()]
     lines.append(f"{tables.folder}: the tables of {sources:,} sources, {size:,} bytes")
     say("\n".join(lines))
 
@@ -217,11 +331,10 @@ def clear(
     ] = False,
 ) -> None:
     """Delete every reply in the cache, so that models are asked, and paid, anew; and the tables of files."""
-    kept = _open_tables()
+    file, cache, kept = _open_caches()
     say(f"the tables of {kept.clear():,} sources deleted from {kept.folder}")
     if tables:
         return
-    file, cache = _open_cache()
     count = 0
     if file.exists():
         count = cache.clear()
@@ -229,24 +342,16 @@ def clear(
     say(f"{count:,} replies deleted from {file}")
 
 
-def _open_tables() -> TableCache:
-    """Return the tables of files that are kept, in the folder that settings name."""
+def _open_caches() -> tuple[Path, ReplyCache, TableCache]:
+    """Return the file of replies that settings name, the cache in it, and the tables of files that are kept."""
     from almanaq.engines.files.table_cache import TableCache, table_cache_folder
-    from almanaq.settings import read_settings
-
-    read_settings().export()
-    return TableCache(table_cache_folder())
-
-
-def _open_cache() -> tuple[Path, ReplyCache]:
-    """Return the cache file that settings name, and the cache in it."""
     from almanaq.models.cached import ReplyCache
     from almanaq.models.private_files import default_cache_file
     from almanaq.settings import read_settings
 
     read_settings().export()
     file = default_cache_file()
-    return file, ReplyCache(file)
+    return file, ReplyCache(file), TableCache(table_cache_folder())
 
 
 def trust(
@@ -268,12 +373,8 @@ def trust(
     if found is None:
         raise UsageError(f"{folder.resolve()} holds no {FILE}: name the folder that has it")
     allow(file, found.content)
-    lines = [show_setting(name, value) for name, value in find_reaching(found.values).items()]
-    say(
-        "\n".join(
-            [f"{file.resolve()} is allowed, until it changes, to set", *(f"  {line}" for line in lines or ["nothing"])]
-        )
-    )
+    lines = [f"  {show_setting(name, value)}" for name, value in find_reaching(found.values).items()]
+    say("\n".join([f"{file.resolve()} is allowed, until it changes, to set", *(lines or ["  nothing"])]))
 
 
 cache = typer.Typer(help="Show or empty what is kept: model replies, and tables of files.", no_args_is_help=True)

@@ -52,7 +52,11 @@ _QUIET = inspect.Parameter(
 
 def take_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags that the schema lists for it, in the place of its parameter `chosen`."""
-    offered = {_parameter(option): option for option in OPTIONS.values() if command.__name__ in option.commands.split()}
+    offered = {
+        option.spelling.removeprefix("--").replace("-", "_"): option
+        for option in OPTIONS.values()
+        if command.__name__ in option.commands.split()
+    }
     hints = get_type_hints(command, include_extras=True)
     shown: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
@@ -80,12 +84,7 @@ def take_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameter(option: Option) -> str:
-    return option.spelling.removeprefix("--").replace("-", "_")
-
-
 def _declare(name: str, option: Option) -> inspect.Parameter:
-    """Return the parameter of a command that an option is."""
     kind: Any = Enum(name, [(each, each) for each in option.choices]) if option.choices else option.python_type
     if option.annotation.startswith("Sequence"):
         kind = list[str]
@@ -107,11 +106,6 @@ def _read(option: Option, value: Any) -> Any:
     return option.parse(value) if option.parse is not None else value
 
 
-def spell_flags(chosen: Chosen) -> list[tuple[Option, str]]:
-    """Return the options that were chosen with their values as the command line writes them; "" for a switch."""
-    return [(OPTIONS[name], "" if isinstance(value, bool) else str(value)) for name, value in chosen.items()]
-
-
 def is_source(word: str) -> bool:
     """Return whether a word that is no command is meant as a source: something is there, or it looks like a place."""
     if not word or word.startswith("-"):
@@ -128,11 +122,7 @@ def name_source(argument: str | None, option: str | None, *, command: str) -> st
 
 @contextmanager
 def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterator[Connection]:
-    """Give a connection with flags, environment and file taken into account; close it at the end.
-
-    Args:
-        looks: look for a model where none is named; else that is `local`.
-    """
+    """Give a connection with flags, environment and file taken into account; `looks`: look for a model for `auto`."""
     from almanaq.cli.terminal import warn_of_source
     from almanaq.connection import connect
     from almanaq.settings import read_settings
@@ -217,15 +207,12 @@ def machine_memory() -> int:
     return held
 
 
-class _Absent:
-    """Makes a package look as if it was not installed."""
+class _NoPandas:
+    """Makes pandas look as if it was not installed."""
 
-    def __init__(self, package: str) -> None:
-        self._package = package
-
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise ModuleNotFoundError for the package; leave others to those who can find them."""
-        if name == self._package:
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
             raise ModuleNotFoundError(name, name=name)
 
 
@@ -238,9 +225,8 @@ def load_arrow() -> None:
 
     if "pandas" in sys.modules:
         return
-    absent = _Absent("pandas")
-    sys.meta_path.insert(0, absent)
+    sys.meta_path.insert(0, _NoPandas)
     try:
         pa.array([0])
     finally:
-        sys.meta_path.remove(absent)
+        sys.meta_path.remove(_NoPandas)

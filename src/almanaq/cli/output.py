@@ -56,11 +56,7 @@ def check_out(out: str | None) -> None:
 
 @contextmanager
 def open_out(out: str | None) -> Iterator[BinaryIO]:
-    """Give what to write a result to; a file takes its place when the block ends without an error.
-
-    Raises:
-        UsageError: `out` is what no result is written to; SourceError: it cannot be written.
-    """
+    """Give what to write a result to; a file takes its place when the block ends without an error."""
     if out is None and not hasattr(sys.stdout, "buffer"):  # a caller has put something of its own there
         held = io.BytesIO()
         yield held
@@ -88,21 +84,14 @@ def open_out(out: str | None) -> Iterator[BinaryIO]:
 
 
 def remove_left_over(out: str) -> None:
-    """Remove what a run that was killed left beside a file: half of what was to take its place.
-
-    Only files that no process holds are taken: a run that goes on has its own locked.
-    """
+    """Remove what a run that was killed left beside a file; a run that goes on has its own locked."""
     path = Path(out).absolute()
-    for left in path.parent.glob(glob.escape(_temporary_prefix(path)) + "*"):
+    for left in path.parent.glob(glob.escape(f".{path.name[:100]}.") + "*"):
         if left.is_symlink() or not left.is_file():
             continue
         with contextlib.suppress(OSError), left.open("rb+") as file:
             _lock(file)
             left.unlink()
-
-
-def _temporary_prefix(path: Path) -> str:
-    return f".{path.name[:100]}."
 
 
 def _lock(file: IO[bytes]) -> None:
@@ -116,25 +105,18 @@ def _lock(file: IO[bytes]) -> None:
 
 @contextmanager
 def _open_replacement(path: Path) -> Iterator[BinaryIO]:
-    handle, temporary = tempfile.mkstemp(prefix=_temporary_prefix(path), dir=path.parent)
+    # A new file is its owner's alone, as it holds cells; one that is replaced keeps its rights.
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             _lock(file)
             yield file
-            file.flush()
-        os.chmod(temporary, _file_mode(path))
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-def _file_mode(path: Path) -> int:
-    """Return the rights of the file that is replaced; a new one, as it holds cells, is its owner's alone."""
-    try:
-        return stat.S_IMODE(path.lstat().st_mode)
-    except FileNotFoundError:
-        return 0o600
 
 
 _ROWS_AT_ONCE = 10_000
@@ -142,8 +124,6 @@ _ENDINGS = ("", "txt", "csv", "json", "parquet", "table")
 
 
 class Format(StrEnum):
-    """How rows are written."""
-
     table = "table"
     json = "json"
     csv = "csv"
@@ -181,42 +161,33 @@ def write_result(result: Result, format: Format, out: str | None, amount: Amount
 
 def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) -> Callable[[pa.Table | None], None]:
     """Return what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
-    if format is Format.parquet:
-        return _ParquetWriter(file).write
     from almanaq.suql.row_values import python_rows
 
-    writer = CsvWriter(file, no_formulas=no_formulas, terminal=file.isatty())
+    csv = CsvWriter(file, no_formulas=no_formulas, terminal=file.isatty())
+    parquet: Any = None
     begun = False
 
-    def write(table: pa.Table | None) -> None:
+    def write_csv(table: pa.Table | None) -> None:
         nonlocal begun
         if table is None:
             return
         if not begun:
-            writer.write([table.column_names])
+            csv.write([table.column_names])
             begun = True
         for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            writer.write(python_rows(batch, exact=True))
+            csv.write(python_rows(batch, exact=True))
 
-    return write
-
-
-class _ParquetWriter:
-    """Writes tables of one schema, that of the first, as one Parquet file."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._writer: Any = None
-
-    def write(self, table: pa.Table | None) -> None:
+    def write_parquet(table: pa.Table | None) -> None:
         import pyarrow.parquet
 
+        nonlocal parquet
         if table is None:
-            self._writer.close()
+            parquet.close()
             return
-        if self._writer is None:
-            self._writer = pyarrow.parquet.ParquetWriter(self._file, table.schema)
-        self._writer.write_table(table.cast(self._writer.schema))
+        parquet = parquet or pyarrow.parquet.ParquetWriter(file, table.schema)
+        parquet.write_table(table.cast(parquet.schema))
+
+    return write_parquet if format is Format.parquet else write_csv
 
 
 def write_json(value: Any, out: str | None = None, *, allow_nan: bool = False) -> None:
@@ -226,7 +197,6 @@ def write_json(value: Any, out: str | None = None, *, allow_nan: bool = False) -
 
 
 def write_text(text: str, out: str | None = None) -> None:
-    """Write text to stdout or to the file `out`, in UTF-8."""
     with open_out(out) as file:
         # A lone surrogate or a terminal of another encoding must not lose the whole result.
         file.write(encode_text(text))

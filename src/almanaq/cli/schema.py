@@ -81,7 +81,6 @@ _OSI = "osi"
 
 
 def _check_target(source: str, target: Path, *, overwrite: bool) -> None:
-    """Raise where the schema file of a source may not be written: it is no file's, or one is there already."""
     if not Path(source).expanduser().exists():
         raise UsageError(f"--write needs a file or folder, and {source!r} is neither: save the printed schema yourself")
     if target.exists() and not overwrite:

@@ -6,29 +6,27 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, spell_flags, take_options
+from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
 from almanaq.cli.output import write_text
 from almanaq.errors import MissingExtraError, UsageError, suggest
+from almanaq.options import AGENT_DEADLINE, OPTIONS
 from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Mapping, Sequence
-
-    from almanaq.connection import Connection
     from almanaq.users import User
-    from almanaq.web.gate import Access, Application
-    from almanaq.web.service import Limits, Service
+    from almanaq.web.gate import Application
+    from almanaq.web.service import Service
     from almanaq.web.site import ReportPages
-    from almanaq.web.supervisor import Worker
 
 
 _MODEL_CALLS = "Limit the calls of a language model {}, since the start; default: no limit."
@@ -96,9 +94,6 @@ def serve(
     named = name_source(source, db, command="serve")
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise MissingExtraError("fastapi", "web", "almanaq serve")
-    from dataclasses import replace
-
-    from almanaq.options import AGENT_DEADLINE
     from almanaq.users import read_users
     from almanaq.web.gate import Access
     from almanaq.web.supervisor import bind_socket, supervise
@@ -110,75 +105,47 @@ def serve(
     with bind_socket(host, port) as listening:
         access = replace(access, port=listening.getsockname()[1])
         # Open nothing before: each worker would inherit what the supervisor holds.
-        with supervise(access.port, _warn) as worker, connect_source(named, chosen) as connection:
-            from almanaq.web.service import Limits
+        with (
+            supervise(access.port, partial(typer.echo, err=True)) as worker,
+            connect_source(named, chosen) as connection,
+        ):
+            from almanaq.accounts import AuditLog, Ledger
+            from almanaq.agent.checked import source_id
+            from almanaq.cli.terminal import say
+            from almanaq.engines.restricted import check_users
+            from almanaq.models.private_files import default_cache_folder
+            from almanaq.web.app import create_app
+            from almanaq.web.service import Limits, open_service
+            from almanaq.web.serving import serve as answer
 
             deadline = chosen.get("deadline", AGENT_DEADLINE)
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
             # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
+            runs: ReportPages | None = call_plugin("almanaq.pages", "bench", bench) if bench else None
+            if bench and runs is None:
+                raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
+            log = None if audit is None else AuditLog(audit)
             mb = None if no_store else store_mb
-            _serve(shown, named, access, limits, mb, audit, bench or (), listening, worker)
+            service = open_service(shown, named, limits, store_mb=mb, worker=worker, log=log)
+            ledger = None
+            if known is not None:
+                ledger = Ledger(None if no_store else default_cache_folder() / "calls.sqlite", source_id(named))
+                check_users(shown.catalog, known, shown.engine.dialect)
 
+            def ready() -> None:
+                worker.say_ready()  # whoever reads the address may count on being watched
+                if not worker.restarts:
+                    say(access.address())
 
-def _warn(message: str) -> None:
-    typer.echo(message, err=True)
+            def open_user(user: User) -> tuple[Service, Mapping[str, Application]]:
+                own = service.for_user(user, ledger)
+                return own, _open_mounts(own)
 
-
-def _serve(
-    connection: Connection,
-    source: str,
-    access: Access,
-    limits: Limits,
-    store_mb: int | None,
-    audit: Path | None,
-    bench: Sequence[Path],
-    listening: socket.socket,
-    worker: Worker,
-) -> None:
-    """Answer over an open connection until a signal."""
-    from contextlib import closing
-
-    from almanaq.accounts import AuditLog, Ledger
-    from almanaq.agent.checked import source_id
-    from almanaq.cli.terminal import say
-    from almanaq.engines.restricted import check_users
-    from almanaq.models.private_files import default_cache_folder
-    from almanaq.web.app import create_app
-    from almanaq.web.service import open_service
-    from almanaq.web.serving import serve
-
-    runs = _open_runs(bench)
-    log = None if audit is None else AuditLog(audit)
-    service = open_service(connection, source, limits, store_mb=store_mb, worker=worker, log=log)
-    ledger = None
-    if access.users is not None:
-        ledger = Ledger(None if store_mb is None else default_cache_folder() / "calls.sqlite", source_id(source))
-        check_users(connection.catalog, access.users, connection.engine.dialect)
-
-    def ready() -> None:
-        worker.say_ready()  # whoever reads the address may count on being watched
-        if not worker.restarts:
-            say(access.address())
-
-    def open_user(user: User) -> tuple[Service, Mapping[str, Application]]:
-        own = service.for_user(user, ledger)
-        return own, _open_mounts(own)
-
-    with closing(service.store):
-        by_user = None if access.users is None else open_user
-        app = create_app(service, access, mounts=_open_mounts(service), bench=runs, open_user=by_user)
-        serve(app, [listening, *([] if worker.health is None else [worker.health])], ready)
-
-
-def _open_runs(folders: Sequence[Path]) -> ReportPages | None:
-    """Return what the benchmark pages show, read once; None where no run was named."""
-    if not folders:
-        return None
-    pages: ReportPages | None = call_plugin("almanaq.pages", "bench", folders)
-    if pages is None:
-        raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
-    return pages
+            with closing(service.store):
+                by_user = None if known is None else open_user
+                app = create_app(service, access, mounts=_open_mounts(service), bench=runs, open_user=by_user)
+                answer(app, [listening, *([] if worker.health is None else [worker.health])], ready)
 
 
 def _open_mounts(service: Service) -> Mapping[str, Application]:
@@ -212,27 +179,6 @@ CLIENTS = (
 )
 
 
-def find_client(name: str) -> Client:
-    """Return a client; raises UsageError for one that is not known."""
-    names = [client.name for client in CLIENTS]
-    if name not in names:
-        raise UsageError(f"--print-config: no client named {name!r}{suggest(name, names)}")
-    return CLIENTS[names.index(name)]
-
-
-def client_settings(client: Client, command: str, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Return the settings of a client under which it starts a command, as JSON."""
-    server: object = {**dict(client.more), "command": command, "args": list(arguments), "env": dict(environment)}
-    for key in (_NAME, *reversed(client.keys)):
-        server = {key: server}
-    return json.dumps(server, indent=2, ensure_ascii=False)
-
-
-def spell_command(command: str, arguments: Sequence[str]) -> str:
-    """Return the command by which Claude Code adds the server itself."""
-    return shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
-
-
 @take_options
 def mcp(
     source: Annotated[str | None, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)] = None,
@@ -256,14 +202,10 @@ def mcp(
     """
     named = name_source(source, db, command="mcp")
     if print_config is not None:
-        flags = [
-            text
-            for option, value in spell_flags(chosen)
-            for text in (
-                option.spelling,
-                *([_absolute_path(value) if option.metavar == "FILE" else value] if value else []),
-            )
-        ]
+        flags = []
+        for option, value in ((OPTIONS[name], value) for name, value in chosen.items()):
+            text = _absolute_path(str(value)) if option.metavar == "FILE" else str(value)
+            flags += [option.spelling] if isinstance(value, bool) else [option.spelling, text]
         _print_config(print_config, named, flags)
         return
     from almanaq.mcp import run_stdio
@@ -273,24 +215,26 @@ def mcp(
 
 
 def _print_config(client: str, source: str, flags: list[str]) -> None:
-    """Print the settings on stdout, and where they belong on stderr."""
-    found = find_client(client)
-    command = str(Path(sys.argv[0]).absolute())
-    arguments = ["mcp", _absolute_path(source), *flags]
-    write_text(client_settings(found, command, arguments, _list_environment(flags)) + "\n", None)
+    known = {each.name: each for each in CLIENTS}
+    if client not in known:
+        raise UsageError(f"--print-config: no client named {client!r}{suggest(client, known)}")
+    found, environment = known[client], {}
+    # A client hands on nothing of the environment; a key is not written.
+    if any(flag.startswith("openai:") for flag in flags):
+        from almanaq.models.http import redact_address
+
+        address = os.environ.get("OPENAI_BASE_URL")
+        environment = {"OPENAI_API_KEY": "YOUR-KEY"}
+        environment |= {"OPENAI_BASE_URL": redact_address(address)} if address else {}
+    command, arguments = str(Path(sys.argv[0]).absolute()), ["mcp", _absolute_path(source), *flags]
+    server: object = {**dict(found.more), "command": command, "args": arguments, "env": environment}
+    for key in (_NAME, *reversed(found.keys)):
+        server = {key: server}
+    write_text(json.dumps(server, indent=2, ensure_ascii=False) + "\n", None)
     print(f"almanaq: this belongs in {found.place}", file=sys.stderr)
     if client == "claude-code":
-        print(f"almanaq: or run: {spell_command(command, arguments)}", file=sys.stderr)
-
-
-def _list_environment(flags: list[str]) -> dict[str, str]:
-    """Return what a server of models needs of the environment, which a client does not hand on; never a key."""
-    if not any(flag.startswith("openai:") for flag in flags):
-        return {}
-    from almanaq.models.http import redact_address
-
-    address = os.environ.get("OPENAI_BASE_URL")
-    return {"OPENAI_API_KEY": "YOUR-KEY"} | ({"OPENAI_BASE_URL": redact_address(address)} if address else {})
+        added = shlex.join(["claude", "mcp", "add", _NAME, "--", command, *arguments])
+        print(f"almanaq: or run: {added}", file=sys.stderr)
 
 
 def _absolute_path(source: str) -> str:

@@ -7,89 +7,21 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_options
 from almanaq.cli.output import Format
-from almanaq.cli.run_query import Output, run_query
+from almanaq.cli.sql import Output, complete_statements, run_query, split
 from almanaq.cli.terminal import Amount, console, say
 from almanaq.completion import complete
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from almanaq.agent.conversation import Chat
     from almanaq.connection import Connection
-
-
-def queries(suql: str | None, file: str | None, source: str) -> list[str]:
-    """Return the queries that a command is to run: the argument, or those of a file or of standard input ("-").
-
-    Raises:
-        UsageError: none is given, or more than one way; a file that cannot be read, or that holds none.
-    """
-    if (suql is None) == (file is None):
-        raise UsageError("give one query, -f FILE, or - for standard input")
-    if suql is not None and suql != "-":
-        return [suql]
-    if file is None or file == "-":
-        if source == "-":
-            raise UsageError("standard input can be either the queries or --db -, not both")
-        place, text = "standard input", sys.stdin.read()
-    else:
-        place, text = file, _read(file)
-    found = list(split(text))
-    if not found:
-        raise UsageError(f"{place} holds no query; write a SELECT, or several separated by ;")
-    return found
-
-
-def split(text: str) -> Iterator[str]:
-    """Yield the statements of a text, without the semicolons between them; one that is not closed is the last."""
-    ended, rest = complete_statements(text)
-    yield from ended
-    if _says_something(rest):
-        yield rest.strip()
-
-
-def complete_statements(text: str) -> tuple[list[str], str]:
-    """Return the statements that a semicolon ends, and what follows the last one."""
-    import sqlglot
-    from sqlglot.errors import TokenError
-    from sqlglot.tokenizer_core import TokenType
-
-    if ";" not in text:
-        return [], text
-    try:
-        tokens = sqlglot.tokenize(text, read="duckdb")
-    except TokenError:  # a quotation mark or a comment is still open
-        return [], text
-    found, start = [], 0
-    for token in tokens:
-        if token.token_type == TokenType.SEMICOLON:
-            found.append(text[start : token.start].strip())
-            start = token.end + 1
-    return [statement for statement in found if _says_something(statement)], text[start:]
-
-
-def _says_something(text: str) -> bool:
-    """Return whether a text holds more than blanks and comments."""
-    lines = [line.strip() for line in text.splitlines()]
-    return any(line and not line.startswith("--") for line in lines)
-
-
-def _read(file: str) -> str:
-    try:
-        return Path(file).read_text("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        raise UsageError(f"-f {file}: is not UTF-8 text") from problem
-    except OSError as problem:
-        raise UsageError(f"-f {file}: cannot be read: {problem.strerror}") from problem
 
 
 _KINDS = {"free_text": "  prose, for answer()", "enum": "  one of few values"}
@@ -109,18 +41,13 @@ which goes on from those before it; clear forgets them and empties the screen.
 
 
 class Session:
-    """Runs queries and commands over one connection.
-
-    Args:
-        stops: raise the error of a query or a command; else print it, and go on with the next. A person types: a line
-            that begins no query is a question.
-    """
+    """Runs queries and commands over a connection; `stops`: raise an error, else a person types: print it."""
 
     def __init__(self, connection: Connection, *, stops: bool) -> None:
         self.connection, self._stops = connection, stops
         self._mode = "table"
         self._all = False
-        self._read_lines = ""
+        self.pending = ""
         self._chat: Chat | None = None
         self.commands: dict[str, Callable[[str], None]] = {
             ".tables": self._tables,
@@ -133,39 +60,33 @@ class Session:
             ".clear": lambda _: self._clear(),
         }
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether a query was begun that no semicolon ends yet."""
-        return bool(self._read_lines.strip())
-
     def feed(self, line: str) -> bool:
         """Take a line: run the queries that it ends, or carry out its command; False for the one that leaves."""
-        if not self.unfinished and line.lstrip().startswith("."):
+        if not self.pending.strip() and line.lstrip().startswith("."):
             return self._command(line.strip())
-        if not self._stops and not self.unfinished and line.strip() and not begins_query(line):
+        if not self._stops and not self.pending.strip() and line.strip() and not begins_query(line):
             word = line.strip().casefold().rstrip("?!.")
-            plain = word in _PLAIN_COMMANDS
-            return self._command(f".{word}" if plain else f".ask {line.strip()}")
-        found, self._read_lines = complete_statements(self._read_lines + line.rstrip("\r\n") + "\n")
+            return self._command(f".{word}" if word in _PLAIN_COMMANDS else f".ask {line.strip()}")
+        found, self.pending = complete_statements(self.pending + line.rstrip("\r\n") + "\n")
         for query in found:
             self._report_errors(partial(self._run, query))
         return True
 
-    def forget(self) -> None:
-        """Drop a query that was begun."""
-        self._read_lines = ""
-
     def finish(self) -> None:
-        """Run a query that the end of the input ends."""
-        for query in split(self._read_lines):
+        for query in split(self.pending):
             self._report_errors(partial(self._run, query))
 
     def _command(self, line: str) -> bool:
         name, _, rest = line.partition(" ")
         if name in (".quit", ".exit"):
             return False
-        self._report_errors(lambda: self._find_command(name)(rest.strip().rstrip(";")))
+        self._report_errors(lambda: self._do_command(name, rest.strip().rstrip(";")))
         return True
+
+    def _do_command(self, name: str, rest: str) -> None:
+        if name not in self.commands:
+            raise UsageError(f"there is no command {name}{suggest(name, [*self.commands, '.quit'])}")
+        self.commands[name](rest)
 
     def _report_errors(self, work: Callable[[], None]) -> None:
         if self._stops:
@@ -177,11 +98,6 @@ class Session:
             print(f"almanaq: {visible(str(problem))}", file=sys.stderr)
         except KeyboardInterrupt:
             print("almanaq: interrupted", file=sys.stderr)
-
-    def _find_command(self, name: str) -> Callable[[str], None]:
-        if name not in self.commands:
-            raise UsageError(f"there is no command {name}{suggest(name, [*self.commands, '.quit'])}")
-        return self.commands[name]
 
     def _run(self, query: str) -> None:
         more = "printing all rows and columns from now on"
@@ -200,8 +116,7 @@ class Session:
         for relation in [catalog.relation(name)] if name else catalog.relations:
             say(relation.name)
             for column in relation.columns:
-                kind = _KINDS.get(column.kind.value, "")
-                say(f"  {column.name}  {column.type}{kind}")
+                say(f"  {column.name}  {column.type}{_KINDS.get(column.kind.value, '')}")
 
     def _ask(self, question: str) -> None:
         from almanaq.cli.ask import EVERYTHING, FIRST, print_stream
@@ -270,7 +185,13 @@ def edit_lines(session: Session) -> Iterator[None]:
         readline.read_history_file(file)
     readline.set_history_length(_KEPT)
     readline.set_completer_delims(" \t\n,()=<>;'+-*/")
-    readline.set_completer(make_completer(session, lambda: readline.get_line_buffer()))
+
+    def complete_at(text: str, number: int) -> str | None:
+        """Return the first, second, … completion, as readline asks for one after another."""
+        found = complete_word(text, readline.get_line_buffer(), session)
+        return found[number] if number < len(found) else None
+
+    readline.set_completer(complete_at)
     # The library that macOS has in its place takes other words.
     libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if libedit else "tab: complete")
@@ -281,18 +202,7 @@ def edit_lines(session: Session) -> Iterator[None]:
             readline.write_history_file(file)
 
 
-def make_completer(session: Session, line: Callable[[], str]) -> Callable[[str, int], str | None]:
-    """Return the function that readline asks for the first, second, … completion of what was typed."""
-
-    def complete_at(text: str, number: int) -> str | None:
-        found = complete_word(text, line(), session)
-        return found[number] if number < len(found) else None
-
-    return complete_at
-
-
 def complete_word(text: str, line: str, session: Session) -> list[str]:
-    """Return what may stand where `text` begins, at the end of `line`."""
     if line.lstrip().startswith(".") and " " not in line.lstrip():
         return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
     with suppress(AlmanaqError):
@@ -334,10 +244,10 @@ def _read_lines(session: Session) -> Iterator[str]:
     with edit_lines(session):
         while True:
             try:
-                yield input(MORE if session.unfinished else PROMPT)
+                yield input(MORE if session.pending.strip() else PROMPT)
             except EOFError:
                 print()
                 return
             except KeyboardInterrupt:
                 print()
-                session.forget()
+                session.pending = ""

@@ -72,10 +72,7 @@ def print_rows(
     amount: Amount | None = None,
     chart: Chart | None = None,
 ) -> None:
-    """Print rows as a table, or one below the other; a NULL is empty, and what is left out is said.
-
-    With their chart, each row has its bar beside it on a terminal; one that was asked for comes below.
-    """
+    """Print rows as a table, or one below the other; a NULL is empty, and what is left out is said."""
     amount = amount or Amount()
     if not rows:
         out.print("no rows")
@@ -99,7 +96,6 @@ def print_rows(
 
 
 def print_chart(chart: Chart | None, out: Console) -> None:
-    """Print a chart, or that none fits."""
     from rich.text import Text
 
     lines = ["no chart fits these columns"] if chart is None else [chart.title, *chart.lines(out.width)]
@@ -146,7 +142,6 @@ def shorten(text: str, limit: int | None) -> str:
 
 
 def _count_fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
-    """Return how many of the first columns fit side by side; at least one."""
     taken = 0
     for index, name in enumerate(columns):
         longest = max(len(visible(name)), *(len(cell_text(row[index], _LEAST_WIDTH)) for row in rows))
@@ -180,15 +175,12 @@ def _print_table(
 
 
 def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: Chart | None) -> list[str]:
-    """Return a bar for each row of a result whose chart has one for each; [] elsewhere."""
     if chart is None or chart.kind not in ("bar", "line", "share") or len(chart.y) != 1 or len(rows) < 2:
-        return []
-    if chart.kind == "line" and chart.colour:
         return []
     from almanaq.charts.chart import draw_bars
 
     place = list(columns).index(chart.y[0])
-    return draw_bars([row[place] for row in rows], _BAR)
+    return [] if chart.kind == "line" and chart.colour else draw_bars([row[place] for row in rows], _BAR)
 
 
 def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, limit: int | None) -> None:
@@ -233,12 +225,11 @@ def confirm(forecast: Forecast) -> bool:
     status = _status.get()
     if status is not None:
         status.stop()
-    try:
-        print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
-    finally:
-        if status is not None:
-            status.start()
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    agreed = sys.stdin.readline().strip().lower() in ("y", "yes")
+    if status is not None:
+        status.start()
+    return agreed
 
 
 _status: ContextVar[Status | None] = ContextVar("status", default=None)
@@ -260,10 +251,7 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_reading() -> Iterator[None]:
-    """Show on stderr how many rows a query has read, what that cost, and how long the rest will take.
-
-    Nothing is shown without a terminal. Ctrl-C is Interrupted there, with the rows that are sure.
-    """
+    """Show on a terminal how far a query is and what it cost; Ctrl-C there gives the rows that are sure."""
     from almanaq.suql.execution.report import watched
 
     if not sys.stderr.isatty():
@@ -329,17 +317,12 @@ def silence_notes(quiet: bool) -> Iterator[None]:
 
 
 def warn_of_source(messages: Sequence[str], source: str) -> None:
-    """Print one line on the notes of opening a source: the only one, or how many there are and where to read them.
-
-    Those that a change of its files has added are printed in full.
-    """
+    """Print one line on the notes of opening a source, and in full those that a change of its files has added."""
     if _quiet.get():
         return
     added = _find_new_notes(messages, source)
-    if not messages:
-        return
     warn(added)
-    if len(messages) == 1:
+    if len(messages) < 2:
         warn([] if added else messages)
         return
     missing = sum(": not opened: " in message for message in messages)
@@ -361,7 +344,6 @@ def _find_new_notes(messages: Sequence[str], source: str) -> list[str]:
 
 
 def print_result(result: Result, out: Console, amount: Amount | None = None) -> None:
-    """Print rows, the quotes they rest on, and what the query took."""
     amount = amount or Amount()
     print_rows(result.columns, result.rows, out, amount, result.chart() if out.is_terminal or amount.chart else None)
     print_evidence(result.evidence[: amount.rows], out)
@@ -369,7 +351,6 @@ def print_result(result: Result, out: Console, amount: Amount | None = None) -> 
 
 
 def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row: int = 2) -> None:
-    """Print the first quotes of each row with the place they stand at."""
     from rich.text import Text
 
     for quotes in evidence:
@@ -439,17 +420,13 @@ def dollars(money: float) -> str:
 
 
 def inference_line(inference: Inference) -> str:
-    """Say what was inferred, and what surely holds of it."""
     known = inference.certificate
     inferred = f"{known.asked:,} of {inference.rows:,} rows read, {known.accepted:,} accepted unread"
     if not known.certified:
         return f"{inferred}, not certified"
-    sure = f"recall at least {_round_down(known.recall)}, precision at least {_round_down(known.precision)}"
+    recall, precision = (f"{math.floor(1000 * share) / 1000:g}" for share in (known.recall, known.precision))
+    sure = f"recall at least {recall}, precision at least {precision}"
     return f"{inferred}: {sure}, with probability {1 - inference.targets.delta:g}"
-
-
-def _round_down(share: float) -> str:
-    return f"{math.floor(1000 * share) / 1000:g}"
 
 
 def _count_noun(number: int, noun: str) -> str:
@@ -475,16 +452,12 @@ def _text_stage(stage: StageLine) -> list[str]:
     where = match["where"] if match is not None else None
     fetched = f"rows with {_plain_line(where)}" if where else "all rows"
     if match is not None and match["order"]:
-        fetched += f", in the order of {_plain_line(_without_row_id(match['order']))}"
+        order = re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", match["order"])  # which makes an order total
+        fetched += f", in the order of {_plain_line(order)}"
     calls = f"about {stage.predicted['calls']:,} text calls" if "calls" in stage.predicted else "text calls"
     asked = [line.partition(": ")[2] for line in others if line.startswith(("keep: ", "ask: "))]
     stops = [line for line in others if line.startswith("stop")]
     return [f"fetch   {fetched}", f"read    {'; '.join(asked)} ({calls})", *(f"stop    {s[5:]}" for s in stops)]
-
-
-def _without_row_id(order: str) -> str:
-    """Leave out the row id that makes an order total."""
-    return re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", order)
 
 
 def _plain_line(sql: str) -> str:

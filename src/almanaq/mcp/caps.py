@@ -21,7 +21,6 @@ Record = dict[str, Any]
 
 
 def clip(text: str, most: int = _WORDS) -> str:
-    """Return a text, cut with a mark where it is longer."""
     return encode.clip(text, most)
 
 
@@ -55,16 +54,11 @@ def unknown_records(unknown: Sequence[UnknownAnswer]) -> list[Record]:
 
 
 def clip_warnings(messages: Sequence[str]) -> list[str]:
-    """Return the first warnings, cut."""
     return [clip(message, _MESSAGE) for message in messages[:_MOST_WARNINGS]]
 
 
 def fit_record(record: Mapping[str, Any], rows: Sequence[Sequence[Any]], evidence: Sequence[Sequence[Any]]) -> Record:
-    """Return a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all.
-
-    Args:
-        record: the rest, whose texts are cut already; with `columns` and `truncated`.
-    """
+    """Return a record with as many of its rows, and of their quotes, as its size allows; `truncated` where not all."""
     columns = CAP.lead(record["columns"], _NAMES)
     fitted = {**record, "columns": columns, "rows": [], "evidence": []}
     shown = [[exact_numbers(plain(value)) for value in row[: len(columns)]] for row in rows]

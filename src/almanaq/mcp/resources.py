@@ -69,11 +69,7 @@ PROMPT_TEXTS = {
 
 
 def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
-    """Return the text of a resource and its type.
-
-    Raises:
-        UsageError: there is none at that address; UnknownNameError: no table of that name.
-    """
+    """Return the text of a resource and its type."""
     if uri == "almanaq://language":
         return describe_language(catalog.dialect), MARKDOWN
     if uri == "almanaq://schema":
@@ -87,7 +83,6 @@ def read_resource(uri: str, catalog: Catalog) -> tuple[str, str]:
 
 
 def describe_language(dialect: str) -> str:
-    """Return the page on SUQL for an engine's dialect."""
     page = resources.files("almanaq.mcp").joinpath("language.md").read_text(encoding="utf-8")
     known = dialect_notes(dialect)
     options = exp.Array(expressions=[exp.Literal.string("a"), exp.Literal.string("b")]).sql(dialect)
@@ -96,7 +91,6 @@ def describe_language(dialect: str) -> str:
 
 
 def fill_prompt(name: str, given: Mapping[str, str]) -> str:
-    """Return the text of a prompt with the arguments in their places; raises UsageError where one is missing."""
     if name not in PROMPTS:
         raise UsageError(f"there is no prompt {caps.clip(name, 100)!r}{suggest(name, PROMPTS)}")
     question, table = given.get(_QUESTION, "").strip(), given.get("table", "").strip()

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _MOST_BODY = 1_000_000
 _AT_ONCE, _WAITING = 16, 1_000
+_THREADS = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="almanaq-mcp")
 _QUOTED = re.compile(r"'[^']*'|“[^”]*”")
 
 
@@ -69,12 +69,11 @@ class HttpApp:
     def __init__(self, server: Server[Any], path: str, hosts: Sequence[str] | None) -> None:
         from mcp.server.transport_security import TransportSecuritySettings
 
-        names = [] if hosts is None else [*(f"{host}:*" for host in hosts), *hosts]
-        schemes = ("http", "https")
+        names = [f"{host}{port}" for port in (":*", "") for host in hosts or ()]
         security = TransportSecuritySettings(
             enable_dns_rebinding_protection=hosts is not None,
             allowed_hosts=names,
-            allowed_origins=[f"{scheme}://{name}" for scheme in schemes for name in names],
+            allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in names],
         )
         self._app = server.streamable_http_app(
             streamable_http_path=path, transport_security=security, max_request_body_size=_MOST_BODY
@@ -85,7 +84,10 @@ class HttpApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Serve a request; `lifespan` is answered, and nothing waits for it."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
+            while (await receive())["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            await self.close()
+            await send({"type": "lifespan.shutdown.complete"})
             return
         if self._running is None:
             started = asyncio.Event()
@@ -94,7 +96,6 @@ class HttpApp:
         await self._app(scope, receive, send)
 
     async def close(self) -> None:
-        """End every session, and the work that goes on for it."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -103,12 +104,6 @@ class HttpApp:
         async with self._manager.run():
             started.set()
             await asyncio.Event().wait()
-
-    async def _lifespan(self, receive: Any, send: Any) -> None:
-        while (await receive())["type"] == "lifespan.startup":
-            await send({"type": "lifespan.startup.complete"})
-        await self.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
 
 def make_server(connection: Connection, account: Account | None = None) -> Server[Any]:
@@ -137,26 +132,15 @@ def make_server(connection: Connection, account: Account | None = None) -> Serve
 
 
 class _Handlers:
-    """Answers each request of the protocol with what the tools give."""
-
     def __init__(self, tools: Tools) -> None:
         import mcp_types
 
         self._tools = tools
-        self._runner = JobRunner(_threads(), _AT_ONCE, _WAITING)
+        self._runner = JobRunner(_THREADS, _AT_ONCE, _WAITING)
         self._types: Any = mcp_types
 
     async def list_tools(self, context: Any, params: Any) -> Any:  # noqa: ARG002 - what the SDK passes
-        """List the tools."""
         types = self._types
-
-        def hints(name: str) -> Any:
-            return types.ToolAnnotations(
-                read_only_hint=name != "confirm",
-                destructive_hint=False,
-                idempotent_hint=True,
-                open_world_hint=self._tools.remote,
-            )
 
         listed = [
             types.Tool(
@@ -164,14 +148,18 @@ class _Handlers:
                 description=tool.description,
                 input_schema=tool.input_schema,
                 output_schema=tool.output_schema,
-                annotations=hints(tool.name),
+                annotations=types.ToolAnnotations(
+                    read_only_hint=tool.name != "confirm",
+                    destructive_hint=False,
+                    idempotent_hint=True,
+                    open_world_hint=self._tools.remote,
+                ),
             )
             for tool in TOOLS
         ]
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(self, context: Any, params: Any) -> Any:
-        """Run a tool; an error is a result that says so, for the model to mend the call."""
         wrong = _find_fault(params.name, params.arguments or {})
         if wrong:
             return self._fail(wrong)
@@ -194,7 +182,8 @@ class _Handlers:
                     else:
                         record = data
         except AlmanaqError as error:
-            return self._fail(_message(error))
+            # What an engine quotes may be from a row.
+            return self._fail(_QUOTED.sub("'…'", str(error)) if is_engine_error(error) else str(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
             return self._fail(f"unexpected {type(error).__name__}: this is a bug in almanaq; details are in its log")
@@ -208,29 +197,24 @@ class _Handlers:
         return self._types.CallToolResult(content=content, is_error=True)
 
     async def list_resources(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """List the resources that are no table's."""
         listed = [self._types.Resource(**each) for each in resources.RESOURCES]
         return self._types.ListResourcesResult(resources=listed)
 
     async def list_templates(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """List the resource that each table has."""
         listed = [self._types.ResourceTemplate(**each) for each in resources.TEMPLATES]
         return self._types.ListResourceTemplatesResult(resource_templates=listed)
 
     async def read_resource(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Return the text of a resource."""
         uri = str(params.uri)
         text, mime_type = self._call_or_refuse(resources.read_resource, uri, self._tools.connection.catalog)
         content = self._types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
         return self._types.ReadResourceResult(contents=[content])
 
     async def list_prompts(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """List the prompts."""
         listed = [self._types.Prompt(name=name, **each) for name, each in resources.PROMPTS.items()]
         return self._types.ListPromptsResult(prompts=listed)
 
     async def get_prompt(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Return the text of a prompt."""
         types = self._types
         text = self._call_or_refuse(resources.fill_prompt, params.name, params.arguments or {})
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
@@ -238,7 +222,6 @@ class _Handlers:
         return types.GetPromptResult(description=described, messages=[message])
 
     async def complete(self, context: Any, params: Any) -> Any:  # noqa: ARG002
-        """Return the values that an argument of a prompt or a resource may have."""
         types, argument = self._types, params.argument
         values, total = resources.complete_argument(argument.name, argument.value, self._tools.connection.catalog)
         completion = types.Completion(values=values, total=total, has_more=total > len(values))
@@ -273,11 +256,6 @@ class _ProgressCounter:
         return self.last, whole, describe_progress(done, total, data["passed"])
 
 
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="almanaq-mcp")
-
-
 def _find_fault(name: str, arguments: dict[str, Any]) -> str:
     """Say what is wrong with a call, "" where nothing is: the schema that clients see is the one that counts."""
     from jsonschema import Draft202012Validator
@@ -295,8 +273,3 @@ def _find_fault(name: str, arguments: dict[str, Any]) -> str:
         return ""
     place = "".join(f"{part!r}: " for part in found.absolute_path)
     return f"{name}: {place}{caps.clip(found.message, 500)}"
-
-
-def _message(error: AlmanaqError) -> str:
-    """Return an error's words; of an engine's own without what it quotes, which may be from a row."""
-    return _QUOTED.sub("'…'", str(error)) if is_engine_error(error) else str(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import secrets
 import threading
@@ -43,11 +42,7 @@ class Conversations:
         self._turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
 
     def turns(self, handle: str | None) -> tuple[Turn, ...]:
-        """Return the turns so far, the oldest first; none for a conversation that begins.
-
-        Raises:
-            UsageError: no such conversation (any more).
-        """
+        """Return the turns so far, the oldest first; none for a conversation that begins."""
         if handle is None:
             return ()
         with self._lock:
@@ -57,7 +52,6 @@ class Conversations:
             return self._turns[handle]
 
     def keep(self, handle: str | None, turns: Sequence[Turn]) -> str:
-        """Keep the turns of a conversation; give its handle."""
         handle = handle or secrets.token_urlsafe(12)
         with self._lock:
             self._turns[handle] = tuple(turns)[-_MOST_TURNS:]
@@ -78,17 +72,25 @@ def find_tables(catalog: Catalog, given: Mapping[str, Any], choose: Callable[...
     """Return some of the tables: all in their order, or those that fit a question, the best first."""
     catalog.check_readable()
     question = given.get("question", "").strip()
+    mark = hashlib.sha256(question.encode()).hexdigest()[:8]
+    start, _, of = given.get("cursor", f"0:{mark}").partition(":")
+    if of != mark or not start.isdecimal() or len(start) > 9:
+        raise UsageError("the cursor is from another search: pass `next` of a result with the same question")
     ranked = choose(question, catalog) if question else tuple(relation.name for relation in catalog.relations)
-    start = _read_cursor(given.get("cursor"), question)
-    wanted = ranked[start : start + given.get("limit", 10)]
-    shown = caps.CAP.lead([_list_table(catalog.relation(name)) for name in wanted], caps.RESULT - 500)
-    end = start + len(shown)
-    return {
-        "tables": shown,
-        "total": len(ranked),
-        "next": _make_cursor(end, question) if shown and end < len(ranked) else None,
-        "notice": NOTICE,
-    }
+    relations = [catalog.relation(name) for name in ranked[int(start) : int(start) + given.get("limit", 10)]]
+    listed = [
+        {
+            "table": relation.name,
+            "description": caps.clip(relation.description, _DESCRIPTION),
+            "rows": relation.rows,
+            "columns": caps.CAP.lead([column.name for column in relation.columns], _NAMES),
+        }
+        for relation in relations
+    ]
+    shown = caps.CAP.lead(listed, caps.RESULT - 500)
+    end = int(start) + len(shown)
+    following = f"{end}:{mark}" if shown and end < len(ranked) else None
+    return {"tables": shown, "total": len(ranked), "next": following, "notice": NOTICE}
 
 
 def describe_table(catalog: Catalog, given: Mapping[str, Any]) -> Record:
@@ -109,16 +111,6 @@ def describe_table(catalog: Catalog, given: Mapping[str, Any]) -> Record:
     }
 
 
-def _list_table(relation: Relation) -> Record:
-    names = [column.name for column in relation.columns]
-    return {
-        "table": relation.name,
-        "description": caps.clip(relation.description, _DESCRIPTION),
-        "rows": relation.rows,
-        "columns": caps.CAP.lead(names, _NAMES),
-    }
-
-
 def _describe_column(column: Column, *, samples: bool) -> Record:
     record: Record = {
         "name": column.name,
@@ -134,73 +126,20 @@ def _describe_column(column: Column, *, samples: bool) -> Record:
     return record
 
 
-def _make_cursor(start: int, question: str) -> str:
-    return base64.urlsafe_b64encode(f"{start}:{_hash_question(question)}".encode()).decode()
-
-
-def _read_cursor(cursor: str | None, question: str) -> int:
-    if cursor is None:
-        return 0
-    try:
-        start, _, mark = base64.urlsafe_b64decode(cursor.encode()).decode().partition(":")
-        if mark == _hash_question(question) and int(start) >= 0:
-            return int(start)
-    except ValueError:
-        pass
-    raise UsageError("the cursor is from another search: pass `next` of a result with the same question")
-
-
-def _hash_question(question: str) -> str:
-    return hashlib.sha256(question.encode()).hexdigest()[:8]
-
-
 _MOST_TEXT = caps.RESULT - 1_000
-_BETWEEN = ", "
-"""Stands between the values of a key of several columns in evidence."""
 
 
-def read_text(connection: Connection, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of a passage of a cell, and how long the whole is.
-
-    Raises:
-        UsageError: no row, or several, have that key; there is no such passage.
-        UnknownNameError: no such table or column.
-    """
-    relation = connection.catalog.relation(given["table"])
-    column = relation.column(given["column"])
-    if column is None:
-        known = [each.name for each in relation.columns]
-        raise UnknownNameError(f"no column named {given['column']!r}{suggest(given['column'], known)}")
-    if isinstance(given["key"], str) and not relation.key:
-        return _cut_passage(_cell_of_row(connection, relation, column.name, given["key"]), given)
-    condition, values = _key_condition(relation, given["key"])
-    shown = quote(column.name) if column.array else f"{quote(column.name)}::text"
-    suql = f"SELECT {shown} AS cell FROM {quote(*relation.name.split('.'))} WHERE {condition} LIMIT 2"
-    options = connection.engine.options.for_agent()
-    rows = connection.sql(suql, values, options=options, dialect=connection.engine.dialect).rows
-    if len(rows) != 1:
-        raise UsageError(f"{'no row' if not rows else 'more than one row'} of {relation.name} has that key")
-    return _cut_passage(rows[0][0], given)
-
-
-def _cell_of_row(connection: Connection, relation: Relation, column: str, row: str) -> Any:
-    """Return the cell of a row that evidence names by its number or address."""
-    if relation.row_id is None:
-        raise UsageError(f'{relation.name} has no key: name the row by columns with unique values, such as {{"id": 7}}')
-    engine = connection.engine
-    cells = engine.cells_at(relation.name, column, row, deadline=engine.options.for_agent().deadline)
-    if not cells:
-        raise UsageError(f"no row of {relation.name} has that number")
-    return cells[0]
-
-
-def _cut_passage(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def read_text(connection: Connection, given: Mapping[str, Any]) -> Record:
+    """Return a part of a passage of a cell, and how long the whole is."""
+    relation, key = connection.catalog.relation(given["table"]), given["key"]
+    column = _find_column(relation, given["column"])
+    find = _cell_of_row if isinstance(key, str) and not relation.key else _cell_of_key
+    cell = find(connection, relation, column, key)
     passages = cell if isinstance(cell, list) else [cell]
     number, start = given.get("passage", 1), given.get("start", 0)
     if number > len(passages):
         raise UsageError(f"there is no passage {number}: the cell has {len(passages)}")
-    value = passages[number - 1]
-    text = "" if value is None else str(value)
+    text = "" if passages[number - 1] is None else str(passages[number - 1])
     part = text[start : start + given.get("length", 4000)]
     while caps.CAP.size_of(part) > _MOST_TEXT:  # of characters that JSON escapes
         part = part[: len(part) // 2]
@@ -216,18 +155,43 @@ def _cut_passage(cell: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key_condition(relation: Relation, key: Any) -> tuple[str, list[str]]:
-    """Return the condition that finds a row, and its values: by named columns, or by the key as evidence writes it."""
+def _find_column(relation: Relation, name: str) -> Column:
+    column = relation.column(name)
+    if column is None:
+        raise UnknownNameError(f"no column named {name!r}{suggest(name, [each.name for each in relation.columns])}")
+    return column
+
+
+def _cell_of_row(connection: Connection, relation: Relation, column: Column, row: str) -> Any:
+    """Return the cell of a row that evidence names by its number or address, as the relation has no key."""
+    if relation.row_id is None:
+        raise UsageError(f'{relation.name} has no key: name the row by columns with unique values, such as {{"id": 7}}')
+    engine = connection.engine
+    cells = engine.cells_at(relation.name, column.name, row, deadline=engine.options.for_agent().deadline)
+    if not cells:
+        raise UsageError(f"no row of {relation.name} has that number")
+    return cells[0]
+
+
+def _cell_of_key(connection: Connection, relation: Relation, column: Column, key: Any) -> Any:
+    """Return the cell of a row that is named by values of columns, or by its key as evidence writes it."""
     if isinstance(key, Mapping):
-        names = [column.name for column in relation.columns]
         for name in key:
-            if relation.column(name) is None:
-                raise UnknownNameError(f"no column named {name!r}{suggest(name, names)}")
+            _find_column(relation, name)
         if not key:
             raise UsageError('the key is empty: name the row by columns, such as {"id": 7}')
-        return " AND ".join(f"{quote(name)}::text = ?" for name in key), [str(value) for value in key.values()]
-    parts = f" || '{_BETWEEN}' || ".join(f"{quote(name)}::text" for name in relation.key)
-    return f"{parts} = ?", [key]
+        condition = " AND ".join(f"{quote(name)}::text = ?" for name in key)
+        values = [str(value) for value in key.values()]
+    else:
+        condition = " || ', ' || ".join(f"{quote(name)}::text" for name in relation.key) + " = ?"
+        values = [key]
+    shown = quote(column.name) if column.array else f"{quote(column.name)}::text"
+    suql = f"SELECT {shown} AS cell FROM {quote(*relation.name.split('.'))} WHERE {condition} LIMIT 2"
+    engine = connection.engine
+    rows = connection.sql(suql, values, options=engine.options.for_agent(), dialect=engine.dialect).rows
+    if len(rows) != 1:
+        raise UsageError(f"{'no row' if not rows else 'more than one row'} of {relation.name} has that key")
+    return rows[0][0]
 
 
 _MEETS = "The row meets every condition: it is in the result, or LIMIT, grouping or a join left it out."
@@ -236,12 +200,7 @@ Arguments = Mapping[str, Any]
 
 
 class Tools:
-    """The tools over one connection, which sees nothing of its private columns.
-
-    Args:
-        connection: its options bound every call; what a client asks for only lowers them.
-        account: whose calls they are.
-    """
+    """The tools over one connection without its private columns; what a client asks for only lowers its bounds."""
 
     def __init__(self, connection: Connection, account: Account | None = None) -> None:
         self._whole, self.account = connection, account or Account()
@@ -258,13 +217,11 @@ class Tools:
         }
 
     def call(self, name: str, given: Arguments, emit: Emit = lambda *_: None) -> Record:
-        """Return what a tool gives; `emit` takes the events on the way."""
         with emit_progress(emit):
             return self._by_name[name](given, emit)
 
     @cached_property
     def connection(self) -> Connection:
-        """The source without its private columns."""
         return self._whole.public()
 
     @cached_property
@@ -327,24 +284,22 @@ class Tools:
             if not (isinstance(error.partial, Result) and len(error.partial)):
                 raise
             result, stopped = error.partial, str(error)
-        status = "partial" if stopped else "answered" if len(result) else "no_result"
-        more = result.trace.partial and not stopped
-        notes = [stopped, *result.trace.warnings] if stopped else result.trace.warnings
-        record = {
-            "status": status,
-            "answer": f"{len(result):,} row{'' if len(result) == 1 else 's'}{' and more' if more else ''}",
-            "suql": caps.clip(given["suql"]),
-            "columns": list(result.columns),
-            "truncated": result.trace.partial,
-            "next": None,
-            "searched": "",
-            "relaxed": None,
-            "cost": self.account.with_budgets_left(_cost(result.trace)),
-            "warnings": caps.clip_warnings(notes),
-            "unknown": caps.unknown_records(result.unknown),
-            "notice": NOTICE,
-        }
-        return _add_next(caps.fit_record(record, result.rows[:most], result.evidence))
+        trace, count = result.trace, len(result)
+        more = " and more" if trace.partial and not stopped else ""
+        return self._fit_record(
+            trace,
+            result.rows[:most],
+            result.evidence,
+            status="partial" if stopped else "answered" if count else "no_result",
+            answer=f"{count:,} row{'' if count == 1 else 's'}{more}",
+            suql=caps.clip(given["suql"]),
+            columns=list(result.columns),
+            truncated=trace.partial,
+            searched="",
+            relaxed=None,
+            warnings=caps.clip_warnings([*([stopped] if stopped else []), *trace.warnings]),
+            unknown=caps.unknown_records(result.unknown),
+        )
 
     def _ask(self, given: Arguments, emit: Emit) -> Record:
         handle = given.get("conversation")
@@ -354,22 +309,35 @@ class Tools:
             raise response.error
         most = given.get("max_rows", 20)
         trace = response.trace or Trace()
-        record = {
-            "status": response.status,
-            "answer": caps.clip(response.answer),
-            "suql": None if response.suql is None else caps.clip(response.suql),
-            "columns": list(response.columns),
-            "truncated": len(response.rows) > most or trace.partial,
-            "next": None,
-            "searched": caps.clip(response.searched, 1_000),
-            "relaxed": None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
-            "cost": self.account.with_budgets_left(_cost(trace)),
-            "warnings": caps.clip_warnings(trace.warnings),
-            "unknown": caps.unknown_records(response.unknown),
-            "notice": NOTICE,
-            "conversation": self.conversations.keep(handle, (*turns, response.turn())),
-        }
-        return _add_next(caps.fit_record(record, response.rows[:most], response.evidence))
+        return self._fit_record(
+            trace,
+            response.rows[:most],
+            response.evidence,
+            status=response.status,
+            answer=caps.clip(response.answer),
+            suql=None if response.suql is None else caps.clip(response.suql),
+            columns=list(response.columns),
+            truncated=len(response.rows) > most or trace.partial,
+            searched=caps.clip(response.searched, 1_000),
+            relaxed=None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
+            warnings=caps.clip_warnings(trace.warnings),
+            unknown=caps.unknown_records(response.unknown),
+            conversation=self.conversations.keep(handle, (*turns, response.turn())),
+        )
+
+    def _fit_record(self, trace: Trace, rows: Sequence[Any], evidence: Sequence[Any], **record: Any) -> Record:
+        """Return the record of a result with what it took, and with as many rows as fit."""
+        named = ("cached_calls", "unknown_calls", "unknown_answers", "input_tokens", "output_tokens", "exact")
+        cost = {"calls": trace.text_calls, **{name: getattr(trace, name) for name in named}}
+        cost |= {"money": plain(trace.money), "seconds": round(trace.seconds, 3)}
+        record |= {"next": None, "cost": self.account.with_budgets_left(cost), "notice": NOTICE}
+        fitted = caps.fit_record(record, rows, evidence)
+        if fitted["truncated"]:
+            fitted["next"] = (
+                f"Only {len(fitted['rows'])} rows are shown: select fewer columns, narrow the conditions, or page with "
+                "ORDER BY a key, LIMIT and OFFSET."
+            )
+        return fitted
 
     def _reply(self, given: Arguments, turns: Any, emit: Emit) -> Response:
         for event in self.connection.ask_stream(given["question"], turns, options=self._options(given)):
@@ -400,27 +368,3 @@ class Tools:
             "conditions": caps.CAP.lead(conditions, caps.RESULT - 1_000),
             "notice": NOTICE,
         }
-
-
-def _cost(trace: Trace) -> Record:
-    return {
-        "calls": trace.text_calls,
-        "cached_calls": trace.cached_calls,
-        "unknown_calls": trace.unknown_calls,
-        "unknown_answers": trace.unknown_answers,
-        "input_tokens": trace.input_tokens,
-        "output_tokens": trace.output_tokens,
-        "money": plain(trace.money),
-        "seconds": round(trace.seconds, 3),
-        "exact": trace.exact,
-    }
-
-
-def _add_next(record: Record) -> Record:
-    """Say what to do where rows were left out."""
-    if record["truncated"]:
-        record["next"] = (
-            f"Only {len(record['rows'])} rows are shown: select fewer columns, narrow the conditions, or page with "
-            "ORDER BY a key, LIMIT and OFFSET."
-        )
-    return record
