@@ -23,7 +23,7 @@ from almanaq.charts.marks import (
     sort_bars,
     thin_marks,
 )
-from almanaq.display import cell_text
+from almanaq.display import cell_text, label_column
 
 _LEAST_CLOUD = 10
 """Points below which there is nothing to see."""
@@ -91,8 +91,8 @@ def _number(columns: Sequence[Column], measure: Column, title: str) -> Chart | N
     value = measure.values[0]
     if value is None:
         return None
-    beside = [f"{other.name} {cell_text(other.values[0], 60)}" for other in columns if other is not measure]
-    named = ", ".join([measure.name, *beside])
+    beside = [f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in columns if other is not measure]
+    named = ", ".join([label_column(measure.name), *beside])
     return Chart("number", measure.name, (measure.name,), ({"x": "", "y": value},), title=title or named)
 
 
@@ -232,5 +232,5 @@ def _names(columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def _title_of(chart: Chart) -> str:
-    measured = " and ".join(chart.y) or "number of rows"
-    return f"{measured} by {chart.colour if chart.kind == 'share' else chart.x}"
+    across, up = chart.titles
+    return f"{up or 'number of rows'} by {label_column(chart.colour) if chart.kind == 'share' else across}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from almanaq.display import cell_text
+from almanaq.display import cell_text, label_column
 
 Kind = Literal["bar", "line", "point", "stacked", "share", "histogram", "heatmap", "number"]
 _CALLED: dict[Kind, str] = {
@@ -46,6 +46,16 @@ class Drawing:
     temporal: bool = False
     order: tuple[Any, ...] = ()
 
+    @property
+    def from_zero(self) -> bool:
+        """Whether the axis of `y` holds zero: of all but clouds of points and counts by place."""
+        return self.kind != "heatmap" and (self.kind != "point" or self.temporal or bool(self.order))
+
+    @property
+    def titles(self) -> tuple[str, str]:
+        """The columns along both axes, in words."""
+        return label_column(self.x), " and ".join(map(label_column, self.y))
+
     def describe(self) -> str:
         """Return the chart in words, for readers who do not see it.
 
@@ -55,9 +65,9 @@ class Drawing:
         if self.kind == "number":
             return f"{self.title}: {format_figure(self.marks[0]['y'])}."
         if self.kind == "histogram":
-            return f"Histogram of {self.x}: {sum(mark['y'] for mark in self.marks):,} values."
-        what = f"{_CALLED[self.kind]} of {' and '.join(self.y)} by {self.x}"
-        what += f" and {self.colour}" if self.colour else ""
+            return f"Histogram of {self.titles[0]}: {sum(mark['y'] for mark in self.marks):,} values."
+        what = f"{_CALLED[self.kind]} of {self.titles[1]} by {self.titles[0]}"
+        what += f" and {label_column(self.colour)}" if self.colour else ""
         if self.kind == "heatmap":
             return f"{what}: {sum(mark['colour'] for mark in self.marks):,} rows."
         least, most = (pick(self.marks, key=lambda mark: mark["y"]) for pick in (min, max))

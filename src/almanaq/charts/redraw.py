@@ -18,8 +18,8 @@ def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str =
     """Return the chart of the columns `x` and `y`, with `colour` telling rows apart where it is given.
 
     Raises:
-        UsageError: there is no such column, `y` holds no numbers, or bars and lines have several rows for a place, or
-            more bars than can be read.
+        UsageError: there is no such column, `y` holds no numbers, bars and lines have several rows for a place, a line
+            would connect names, or there are more bars than can be read.
 
     >>> table = pa.table({"breed": ["Pug", "Boxer"], "age": [7, 3]})
     >>> draw_columns(table, "bar", "breed", "age").marks
@@ -28,6 +28,8 @@ def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str =
     along, measure = _read(table, x), _read(table, y)
     if any(isinstance(value, str) for value in measure.values):
         raise UsageError(f"{y} holds no numbers: choose another column to go up")
+    if kind == "line" and along.role in ("category", "label"):
+        raise UsageError(f"a line connects times or numbers, and {x} holds names: choose bars or points")
     apart = _read(table, colour) if colour else None
     marks = gather_marks(along, [measure], apart)
     places = {(mark["x"], mark.get("colour")) for mark in marks.kept}

@@ -96,15 +96,15 @@ def _draw_bars(root: Element, chart: Drawing, colours: dict[Any, str], top: floa
         y, before = y + _BAR, place
     x = float(_NAMES - low * scale)
     _add(root, "line", x1=x, x2=x, y1=top, y2=y, stroke="currentColor")
-    _write(root, " and ".join(chart.y), _NAMES, y + 18, most=60)
+    _write(root, chart.titles[1], _NAMES, y + 18, most=60)
     return y + 26
 
 
 def _draw_plane(root: Element, chart: Drawing, colours: dict[Any, str], top: float) -> float:
     """Draw lines, points, or rectangles of bins between two axes."""
     place = _choose_place(chart)
-    ups = [mark[field] for mark in chart.marks for field in ("y", "y2") if field in mark]
-    steps = _choose_ticks(min([0, *ups] if chart.kind == "histogram" else ups), max(ups))
+    ups = [mark[field] for mark in chart.marks for field in ("y", "y2") if field in mark] + [0] * chart.from_zero
+    steps = _choose_ticks(min(ups), max(ups))
     left, top, bottom = 14 + 7 * max(len(format_figure(step)) for step in steps), top + 20, top + 20 + _HEIGHT
     across = [place(mark[field]) for mark in chart.marks for field in ("x", "x2") if field in mark]
     first, wide = min(across), (max(across) - min(across)) or 1
@@ -119,8 +119,8 @@ def _draw_plane(root: Element, chart: Drawing, colours: dict[Any, str], top: flo
         _write(root, format_figure(step), left - 6, y + 4, "end")
     for value in _choose_places(chart, min(across), max(across)):
         _write(root, _place_name(value), at({"x": value, "y": steps[0]})[0], bottom + 16, "middle", most=14)
-    _write(root, " and ".join(chart.y) or "number of rows", 0, top - 9, most=60)
-    _write(root, chart.x, _RIGHT, bottom + 34, "end", most=60)
+    _write(root, chart.titles[1] or "number of rows", 0, top - 9, most=60)
+    _write(root, chart.titles[0], _RIGHT, bottom + 34, "end", most=60)
     if chart.kind == "line":
         for name in _distinct(chart, "colour"):
             line = [at(mark) for mark in chart.marks if mark.get("colour", "") == name]

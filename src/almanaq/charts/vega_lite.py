@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from almanaq.charts.drawing import Drawing, Kind
-from almanaq.display import cell_text
+from almanaq.display import cell_text, label_column
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f", "#8c564b")
 """Told apart by people who see fewer colours, and dark or light enough on either ground."""
@@ -43,7 +43,7 @@ def read_spec(spec: dict[str, Any]) -> Drawing:
 
 
 def _axis(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "title": cell_text(name, 60)} | more
+    return {"type": kind, "title": cell_text(label_column(name), 60)} | more
 
 
 def _place_axis(chart: Drawing) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def _place_axis(chart: Drawing) -> dict[str, Any]:
     return _axis(chart.x, "quantitative", field="x", scale={"zero": False}, **format)
 
 
-def _value_axis(chart: Drawing, *, zero: bool) -> dict[str, Any]:
-    return _axis(" and ".join(chart.y), "quantitative", field="y", scale={"zero": zero})
+def _value_axis(chart: Drawing) -> dict[str, Any]:
+    return _axis(chart.titles[1], "quantitative", field="y", scale={"zero": chart.from_zero})
 
 
 def _colour(chart: Drawing) -> dict[str, Any]:
@@ -70,13 +70,13 @@ def _colour(chart: Drawing) -> dict[str, Any]:
 
 
 def _tooltip(chart: Drawing) -> dict[str, Any]:
-    fields = [("label", ""), ("x", chart.x), ("y", " and ".join(chart.y)), ("colour", chart.colour)]
+    fields = [("label", ""), *zip("xy", chart.titles, strict=True), ("colour", label_column(chart.colour))]
     there = {name for mark in chart.marks for name in mark}
     return {"tooltip": [{"field": name, "title": cell_text(title, 60)} for name, title in fields if name in there]}
 
 
 def _bar_spec(chart: Drawing) -> dict[str, Any]:
-    place, value = _place_axis(chart), _value_axis(chart, zero=True)
+    place, value = _place_axis(chart), _value_axis(chart)
     lying = len(chart.order) > 6 or any(len(str(name)) > 12 for name in chart.order)
     lies = {"y": place, "x": value} if lying else {"x": place, "y": value}
     apart = {"yOffset" if lying else "xOffset": {"field": "colour"}} if chart.colour and chart.kind == "bar" else {}
@@ -88,7 +88,7 @@ def _bar_spec(chart: Drawing) -> dict[str, Any]:
 def _line_spec(chart: Drawing) -> dict[str, Any]:
     mark: dict[str, Any] = {"type": "line", "point": len(chart.marks) <= 60}
     mark |= {} if chart.colour else {"color": COLOURS[0]}
-    axes = {"x": _place_axis(chart), "y": _value_axis(chart, zero=False)}
+    axes = {"x": _place_axis(chart), "y": _value_axis(chart)}
     return {"mark": mark, "encoding": axes | _colour(chart) | _tooltip(chart), "height": 260}
 
 
@@ -98,13 +98,13 @@ def _point_spec(chart: Drawing) -> dict[str, Any]:
         if chart.temporal or chart.order
         else _axis(chart.x, "quantitative", field="x", scale={"zero": False})
     )
-    axes = {"x": across, "y": _value_axis(chart, zero=False)}
+    axes = {"x": across, "y": _value_axis(chart)}
     mark = {"type": "point", "filled": True, "opacity": 0.6} | ({} if chart.colour else {"color": COLOURS[0]})
     return {"mark": mark, "encoding": axes | _colour(chart) | _tooltip(chart), "height": 320}
 
 
 def _share_spec(chart: Drawing) -> dict[str, Any]:
-    stack = {"field": "y", "type": "quantitative", "stack": "normalize", "title": cell_text(chart.x, 60)}
+    stack = {"field": "y", "type": "quantitative", "stack": "normalize", "title": cell_text(chart.titles[0], 60)}
     order = {"order": {"field": "y", "sort": "descending"}}
     return {"mark": {"type": "bar"}, "encoding": {"x": stack} | order | _colour(chart) | _tooltip(chart), "height": 60}
 
@@ -119,7 +119,7 @@ def _heatmap_spec(chart: Drawing) -> dict[str, Any]:
     axes = {
         "x": _axis(chart.x, "quantitative", field="x", bin={"binned": True}),
         "x2": {"field": "x2"},
-        "y": _axis(" and ".join(chart.y), "quantitative", field="y", bin={"binned": True}),
+        "y": _axis(chart.titles[1], "quantitative", field="y", bin={"binned": True}),
         "y2": {"field": "y2"},
         "color": _axis("number of rows", "quantitative", field="colour"),
     }
