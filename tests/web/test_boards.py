@@ -44,6 +44,22 @@ def test_a_board_is_kept_run_again_and_deleted(serve):
     assert client.get(f"answers/{after['items'][1]['answer']}").status == 200
 
 
+def test_a_board_keeps_the_chart_that_was_chosen(browser, serve):
+    client = serve()
+    board = pin(client, "drawn", BY_CITY)
+    with opened(browser, client, "/boards/drawn") as page:
+        page.get_by_text("Change or save the chart").click()
+        page.get_by_label("Kind").select_option("point")
+        page.locator(".chart .mark-symbol path").nth(1).wait_for(state="attached")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Run again").click()
+        page.locator(".chart .mark-symbol path").nth(1).wait_for(state="attached")
+    item = client.get("boards/drawn").json()["items"][1]
+    assert item["chart"] == {"kind": "point", "x": "city", "y": "places", "colour": ""}
+    assert item["answer"] != board["items"][1]["answer"]
+    assert b"<circle" in client("GET", "/boards/drawn/export").body
+
+
 def test_a_query_that_fails_keeps_its_rows(serve):
     client = serve()
     before = pin(client, "spent", BY_CITY, CANDLES)

@@ -91,7 +91,9 @@ def _number(columns: Sequence[Column], measure: Column, title: str) -> Chart | N
     value = measure.values[0]
     if value is None:
         return None
-    beside = [f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in columns if other is not measure]
+    beside = [
+        f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in columns if other is not measure
+    ]
     named = ", ".join([label_column(measure.name), *beside])
     return Chart("number", measure.name, (measure.name,), ({"x": "", "y": value},), title=title or named)
 

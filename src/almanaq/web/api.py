@@ -11,9 +11,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from almanaq.agent.checked import is_usable, write_checked
-from almanaq.charts.redraw import DrawnKind, draw_columns
+from almanaq.charts.redraw import DrawnKind
 from almanaq.connection import Connection
-from almanaq.errors import UnknownNameError, UsageError
+from almanaq.errors import UnknownNameError
 from almanaq.jobs import Job, JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
@@ -21,9 +21,9 @@ from almanaq.web.boards import Boards
 from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows, select_kept_rows
 from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
-from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
-from almanaq.web.service import Service
-from almanaq.web.store import Answer, read_parquet
+from almanaq.web.records import MEDIA, RowFormat, all_columns, draw_kept, format_rows
+from almanaq.web.service import Origin, Service
+from almanaq.web.store import Answer
 from almanaq.web.streaming import Document, run_job
 from almanaq.web.verdicts import Verdicts, export_tests, teach
 
@@ -73,13 +73,25 @@ class LinksBody(_Exact):
     at: int = Field(ge=0, le=4_000)
 
 
+class Edited(_Exact):
+    """The answer whose query was edited, and what the new one is called."""
+
+    answer: Annotated[str, Field(max_length=100)]
+    title: Annotated[str, Field(max_length=200)]
+
+
 class Sql(_Exact):
-    """A query; `plan` is the mark of the plan that was approved."""
+    """A query; `plan` is the mark of the plan that was approved.
+
+    An edited one is shown again below the answer that it is `of`: with its `conversation`, where that is given.
+    """
 
     suql: Text
     params: Parameters = []
     max_rows: int = Field(200, ge=1, le=1_000_000)
     plan: Annotated[str, Field(max_length=100)] | None = None
+    of: Edited | None = None
+    conversation: Annotated[str, Field(max_length=100)] = ""
     options: AskedOptions = AskedOptions()
 
 
@@ -129,11 +141,21 @@ class TextItem(_Exact):
     text: Annotated[str, Field(max_length=10_000)]
 
 
+class ChosenChart(_Exact):
+    """The chart of an answer that a person chose: its kind, and the columns along its axes and in its colours."""
+
+    kind: DrawnKind
+    x: Annotated[str, Field(max_length=500)]
+    y: Annotated[str, Field(max_length=500)]
+    colour: Annotated[str, Field(max_length=500)] = ""
+
+
 class AnswerItem(_Exact):
-    """A pinned answer, under a title of its own."""
+    """A pinned answer, under a title and with a chart of its own."""
 
     answer: Annotated[str, Field(max_length=100)]
     title: Annotated[str, Field(max_length=200)] | None = None
+    chart: ChosenChart | None = None
 
 
 class BoardBody(_Exact):
@@ -221,7 +243,9 @@ def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
     async def sql(body: Sql, request: Request) -> Response:
         """Run a query: the record of `sql --json`."""
-        job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.options())
+        edited = None if body.of is None else Origin(body.of.answer, body.of.title, body.conversation)
+        asked = body.options.options()
+        job = service.sql(body.suql, body.params, body.max_rows, body.plan, asked, edited)
         return await run_job(runner, job, request)
 
     @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)
@@ -376,21 +400,18 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
     ) -> Response:
         """Draw the kept rows of an answer as the chart that a person chose; nothing is asked or run."""
         found = await find_answer(service, id, request)
-        kept, title = rows_of(found), found.asked if found.kind == "ask" else ""
-        try:
-            made = await asyncio.to_thread(lambda: draw_columns(read_parquet(kept), kind, x, y, colour, title).spec())
-        except UsageError as error:
-            raise Refused(422, str(error)) from error
-        return Document({"chart": made})
+        rows_of(found)
+        return Document({"chart": await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)})
 
     @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
     async def conversation(id: Id) -> Response:
-        """Return the turns of a conversation, the oldest first."""
+        """Return the turns of a conversation and the edited queries below them (`of`), the oldest first."""
         found = await asyncio.to_thread(service.store.conversation, id)
         if not found:
             raise NotFound("no such conversation (any more)")
-        turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
-        return Document({"conversation": id, "turns": turns})
+        records = [each.record | {"kind": each.kind, "made": each.made} for each in found]
+        turns, edits = ([each for each in records if (each["kind"] == "sql") is edited] for edited in (False, True))
+        return Document({"conversation": id, "turns": turns, "edits": edits})
 
     @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(401, 403, 404, 422))
     async def forget(id: Id) -> Response:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from almanaq.encode import clip
 from almanaq.jobs import Emit, Job
 from almanaq.web.problems import Failed, NotFound, Refused
-from almanaq.web.records import all_columns
+from almanaq.web.records import all_columns, draw_kept
 from almanaq.web.store import Answer, new_id
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Board:
     """A board as it is kept.
 
     Attributes:
-        items: `{"text"}`, or `{"answer", "title", "suql"}`.
+        items: `{"text"}`, or `{"answer", "title", "suql", "chart"}`; a chart is one that a person chose.
         columns: those whose values its texts and titles may hold; None: every one that the server knows.
     """
 
@@ -66,7 +67,7 @@ class Boards:
         """Keep a board in the place of the one of that name.
 
         Args:
-            items: `{"text"}` or `{"answer", "title"}`; answers that are gone stay where the board has them already.
+            items: `{"text"}` or `{"answer", "title", "chart"}`; answers that are gone stay where the board has them.
 
         Raises:
             NotFound: an answer is not there.
@@ -83,7 +84,7 @@ class Boards:
 
     def record(self, board: Board) -> dict[str, Any]:
         """Return a board with its answers as a client gets it; of one that is gone the record is null."""
-        items = [item if "text" in item else item | self._show(item["answer"]) for item in board.items]
+        items = [item if "text" in item else item | self._show(item) for item in board.items]
         return {"name": board.name, "title": board.title, "items": items}
 
     def run(self, name: str, asked: Options) -> Job:
@@ -122,16 +123,21 @@ class Boards:
             raise NotFound("no such answer (any more): it cannot be pinned")
         pinned = known.get(id) or {"answer": id}
         if answer is not None:
-            pinned = {"answer": id, "title": clip(answer.asked, _TITLE), "suql": answer.record.get("suql")}
-        return pinned | ({"title": item["title"]} if item.get("title") else {})
+            of = answer.record.get("of") or {}
+            title = f"{of['title']}: {of['question']}" if of.get("question") else answer.asked
+            pinned = {"answer": id, "title": clip(title, _TITLE), "suql": answer.record.get("suql")}
+        return {name: each for name, each in pinned.items() if name != "chart"} | item
 
-    def _show(self, id: str) -> dict[str, Any]:
-        answer = self._store.get(id)
+    def _show(self, item: dict[str, Any]) -> dict[str, Any]:
+        answer = self._store.get(item["answer"])
         if answer is None:
             return {"record": None, "made": None}
         record = answer.record
         rows = record.get("rows", [])[:_ROWS]
         cut = {"rows": rows, "evidence": record.get("evidence", [])[:_ROWS]}
+        if item.get("chart"):
+            with suppress(Refused):  # new rows may make another chart only
+                cut["chart"] = draw_kept(answer, **item["chart"])
         truncated = bool(record.get("truncated")) or len(rows) < len(record.get("rows", []))
         return {"record": record | cut | {"truncated": truncated}, "made": answer.made}
 

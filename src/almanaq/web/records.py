@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
+from almanaq.charts.redraw import DrawnKind, draw_columns
+from almanaq.display import label_column
 from almanaq.encode import CsvWriter, RecordCap, exact_numbers, plain
-from almanaq.errors import AlmanaqError
+from almanaq.errors import AlmanaqError, UsageError
 from almanaq.suql.catalog.lineage import origins
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.estimate import columns_read as columns_of_plan
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.text_functions import is_model_call
+from almanaq.web.problems import Refused
 from almanaq.web.store import read_parquet
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
     from almanaq.suql.result import Evidence, UnknownAnswer
-    from almanaq.web.store import Columns
+    from almanaq.web.store import Answer, Columns
 
 
 def _utf8_length(text: str) -> int:
@@ -95,6 +98,17 @@ def format_rows(rows: bytes, format: RowFormat) -> bytes:
     return buffer.getvalue()
 
 
+def draw_kept(answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = "") -> dict[str, Any]:
+    """Return the chart that a person chose of the kept rows of an answer; raises Refused where they make none."""
+    if answer.rows is None:
+        raise Refused(422, "this answer has no rows to draw")
+    try:
+        title = answer.asked if answer.kind == "ask" else ""
+        return draw_columns(read_parquet(answer.rows), kind, x, y, colour, title).spec()
+    except UsageError as error:
+        raise Refused(422, str(error)) from error
+
+
 _NAMES = {
     "string": "text",
     "large_string": "text",
@@ -121,15 +135,21 @@ _NAMES = {
 def describe_columns(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
     """Return name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
 
+    `label` is there where the engine made the name of a function: what the column holds, in words.
+
     Args:
         suql: the query that gave the table; its further columns are no concern of whoever sees the table.
     """
     found = column_kinds(engine, suql, parameters)[: table.num_columns]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
-    return [
+    columns = [
         {"name": field.name, "type": type_name(field.type), "kind": kind}
         for field, kind in zip(table.schema, found, strict=True)
+    ]
+    return [
+        column | ({"label": label} if (label := label_column(column["name"])) != column["name"] else {})
+        for column in columns
     ]
 
 

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import sqlglot
+from sqlglot import exp
+
 from almanaq.accounts import Account, LastingBudget
 from almanaq.agent.checked import source_id
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
+_OF_COUNTS = {"expressions", "from_", "from", "where", "kind"}
+"""Parts of a query that only counts the rows of its WHERE."""
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
@@ -92,6 +97,40 @@ class KeptAnswer:
     columns: Columns | None
     table: pa.Table | None = None
     evidence: Sequence[Sequence[Evidence]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which answer's query was edited, what the edited one is called, and the conversation that shows it again."""
+
+    answer: str
+    title: str
+    conversation: str = ""
+
+
+@dataclass
+class _Heard:
+    """Hands events on, and remembers how far the query is."""
+
+    emit: Emit
+    suql: str = ""
+    read: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, name: str, data: dict[str, Any]) -> None:
+        if name == "query":
+            self.suql, self.read = data["suql"], {}
+        elif "done" in data:
+            self.read = data
+        self.emit(name, data)
+
+    def describe(self, dialect: str) -> str:
+        """Return what is known of a query that was stopped before any row was sure."""
+        if not self.read:
+            return "stopped before any row was sure: nothing is kept"
+        of = f" of {self.read['total']:,}" if self.read["total"] else ""
+        found = f"{self.read['passed']:,}"
+        found = f"the count is at least {found}" if _counts_rows(self.suql, dialect) else f"{found} passed"
+        return f"stopped after {self.read['done']:,}{of} rows were read: {found}; nothing is kept"
 
 
 @dataclass
@@ -145,7 +184,7 @@ class Service:
         own = conversation or new_id()
 
         def work(emit: Emit) -> dict[str, Any]:
-            id = new_id()
+            id, emit = new_id(), _Heard(emit)
             emit("start", {"id": id, "conversation": own, "link": link(id)})
             # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
@@ -153,7 +192,7 @@ class Service:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
             with self._track_conversation(own), citing() as cited:
-                with emit_progress(emit), self._stoppable(id):
+                with emit_progress(emit), self._stoppable(id, emit):
                     for event in self.connection.ask_stream(question, turns, options=self._options(asked)):
                         if isinstance(event, Finished):
                             response = event.response
@@ -167,17 +206,32 @@ class Service:
 
         return self.job(self._log("ask", work, question=question), asked, own)
 
-    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Options) -> Job:
-        """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
+    def sql(
+        self,
+        suql: str,
+        params: Sequence[Any],
+        max_rows: int,
+        plan: str | None,
+        asked: Options,
+        origin: Origin | None = None,
+    ) -> Job:
+        """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says.
+
+        Args:
+            origin: of a query that somebody edited; raises NotFound where its answer is gone.
+        """
 
         def work(emit: Emit) -> dict[str, Any]:
+            before = None if origin is None else self.store.get(origin.answer)
+            if origin is not None and before is None:
+                raise NotFound("no such answer (any more): leave out `of`")
             if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
                 raise PlanChanged
-            id = new_id()
+            id, emit = new_id(), _Heard(emit, suql)
             emit("start", {"id": id, "link": link(id)})
             self._emit_estimate(suql, emit, params)
             more: dict[str, Any] = {}
-            with citing() as cited, emit_progress(emit), self._stoppable(id):
+            with citing() as cited, emit_progress(emit), self._stoppable(id, emit):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
@@ -187,9 +241,14 @@ class Service:
                     known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql, **more}
-            columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
+            columns: Columns | None = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
+            conversation = ""
+            if origin is not None and before is not None:
+                question = before.record.get("question") or (before.record.get("of") or {}).get("question")
+                record |= {"of": {"id": origin.answer, "title": origin.title, "question": question}}
+                columns, conversation = columns and before.columns and columns | before.columns, origin.conversation
             kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
-            return self._add_budgets_left(self._keep_answer(kept, cited))
+            return self._add_budgets_left(self._keep_answer(kept, cited, conversation, goes_on=bool(conversation)))
 
         return self.job(self._log("sql", work, query=suql), asked)
 
@@ -241,7 +300,7 @@ class Service:
         token.cancel()
 
     @contextmanager
-    def _stoppable(self, id: str) -> Iterator[None]:
+    def _stoppable(self, id: str, heard: _Heard) -> Iterator[None]:
         """Let `stop` end a query that is being watched; raises Refused where no row of it is sure."""
         watch, token = current_watch(), CancelToken()
         assert watch is not None
@@ -251,7 +310,7 @@ class Service:
                 yield
         except (asyncio.CancelledError, Interrupted):
             if token.is_canceled:
-                raise Refused(409, "stopped before any row was sure") from None
+                raise Refused(409, heard.describe(self.connection.engine.dialect)) from None
             raise
         finally:
             del self._running[id]
@@ -373,6 +432,18 @@ class Service:
             fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
             found.append(self._conversations.setdefault(conversation, fresh))
         return tuple(found)
+
+
+def _counts_rows(suql: str, dialect: str) -> bool:
+    """Return whether a query counts the rows of one table that pass: of those read so far it is no more than that."""
+    try:
+        tree = sqlglot.parse_one(suql, dialect=dialect)
+    except sqlglot.errors.SqlglotError:
+        return False
+    if not isinstance(tree, exp.Select) or {key for key, each in tree.args.items() if each} - _OF_COUNTS:
+        return False
+    counted = [item.unalias() == exp.Count(this=exp.Star(), big_int=True) for item in tree.selects]
+    return counted == [True] and [*tree.find_all(exp.Select)] == [tree]
 
 
 def link(id: str) -> str:

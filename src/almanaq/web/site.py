@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import hashlib
 import json
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
@@ -14,12 +15,14 @@ from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from almanaq.charts.redraw import DrawnKind
 from almanaq.charts.svg import draw_svg
 from almanaq.charts.vega_lite import read_spec
 from almanaq.display import visible
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
 from almanaq.web.boards import Board, Boards
-from almanaq.web.problems import NotFound
+from almanaq.web.problems import NotFound, Refused
+from almanaq.web.records import draw_kept
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
@@ -94,11 +97,17 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
         return Response(text.encode("utf-8", "replace"), media_type="text/html; charset=utf-8", headers=headers)
 
     @router.get("/a/{id}")
-    async def permalink(id: str, request: Request) -> Response:
+    async def permalink(
+        id: str, request: Request, kind: DrawnKind | None = None, x: str = "", y: str = "", colour: str = ""
+    ) -> Response:
         found = await asyncio.to_thread(service.store.get, id)
         if found is None:
             return await page("gone.html", status=404)
         request.scope["almanaq.record"] = found.record  # for the audit log
+        if kind is not None:
+            with suppress(Refused):
+                chart = await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)
+                found.record["chart"] = chart
         return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell, draw=_draw_chart)
 
     @router.get("/accuracy")
