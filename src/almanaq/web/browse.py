@@ -24,7 +24,7 @@ from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 from almanaq.suql.row_values import python_rows
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
-from almanaq.web.records import CAP, describe_columns, type_name
+from almanaq.web.records import CAP, bind_query, describe_columns, type_name
 from almanaq.web.store import read_parquet, write_parquet
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def read_rows(
     capped = _CELL.fit(exact_numbers(plain(python_rows(table.slice(0, limit), exact=True))))
     more = table.num_rows > len(capped.rows)
     return {
-        "columns": describe_columns(connection.engine, suql, (), table),
+        "columns": describe_columns(connection.catalog, bind_query(connection.engine, suql), table),
         "rows": capped.rows,
         "cells_cut": capped.cells_cut,
         "next": make_cursor(start + len(capped.rows)) if more else None,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.models.protocols import Models
+    from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
     from almanaq.suql.result import Evidence, UnknownAnswer
@@ -132,15 +133,23 @@ _NAMES = {
 }
 
 
-def describe_columns(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
+def bind_query(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> exp.Expr | None:
+    """Return the tree of a query with its names resolved; None for one that cannot be bound any more."""
+    try:
+        return engine.bound(suql, parameters).tree
+    except AlmanaqError:
+        return None
+
+
+def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -> list[dict[str, str]]:
     """Return name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
 
     `label` is there where the engine made the name of a function: what the column holds, in words.
 
     Args:
-        suql: the query that gave the table; its further columns are no concern of whoever sees the table.
+        tree: the query that gave the table, bound; its further columns are no concern of whoever sees the table.
     """
-    found = column_kinds(engine, suql, parameters)[: table.num_columns]
+    found = column_kinds(catalog, tree)[: table.num_columns]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
     columns = [
@@ -174,25 +183,21 @@ def type_name(kind: pa.DataType) -> str:
     return _NAMES.get(str(kind), str(kind))
 
 
-def column_kinds(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> list[str]:
-    """Return what each column of a query is made of; () for a query that cannot be bound any more."""
-    try:
-        tree = engine.bound(suql, parameters).tree
-    except AlmanaqError:
-        return []
-    select: exp.Expr = tree
+def column_kinds(catalog: Catalog, tree: exp.Expr | None) -> list[str]:
+    """Return what each column of a bound query is made of."""
+    select = tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
-    return [_kind(engine, item) for item in select.selects] if isinstance(select, exp.Select) else []
+    return [_kind(catalog, item) for item in select.selects] if isinstance(select, exp.Select) else []
 
 
-def _kind(engine: Engine, item: exp.Expr) -> str:
+def _kind(catalog: Catalog, item: exp.Expr) -> str:
     if any(is_model_call(call) for call in item.find_all(exp.Anonymous)):
         return "answer"
     bare = item.unalias()
     if not isinstance(bare, exp.Column):
         return "structured"
-    found = {column.kind.value for _, column in origins(bare, engine.catalog)}
+    found = {column.kind.value for _, column in origins(bare, catalog)}
     return found.pop() if len(found) == 1 else "structured"
 
 
@@ -204,19 +209,14 @@ def all_columns(connection: Connection) -> Columns:
 
 
 def columns_read(
-    connection: Connection,
-    suql: str,
-    parameters: Sequence[Any],
-    evidence: Sequence[Sequence[Evidence | UnknownAnswer]] = (),
+    connection: Connection, tree: exp.Expr | None, evidence: Sequence[Sequence[Evidence | UnknownAnswer]] = ()
 ) -> Columns:
-    """Return the columns that a query reads in any place, with those that its quotes and unknown answers show.
+    """Return the columns that a bound query reads in any place, with those that its quotes and unknown answers show.
 
     A condition counts as well: which rows are there tells of its column.
     """
     catalog = connection.catalog
-    try:
-        tree = connection.engine.bound(suql, parameters).tree
-    except AlmanaqError:
+    if tree is None:
         return all_columns(connection)
     found = {(relation.name, column.name) for relation, column in origins(tree, catalog)}
     for relation, column in {(quote.relation, quote.column) for row in evidence for quote in row}:
@@ -226,14 +226,18 @@ def columns_read(
     return frozenset(found)
 
 
-def columns_of_reply(connection: Connection, response: Response) -> Columns:
-    """Return the columns that a reply may show: of anything but the rows of a query, every one there is."""
+def columns_of_reply(connection: Connection, response: Response, tree: exp.Expr | None) -> Columns:
+    """Return the columns that a reply may show: of anything but the rows of a query, every one there is.
+
+    Args:
+        tree: its query as it ran, bound.
+    """
     if response.status != "answered" or response.suql is None or response.error is not None:
         return all_columns(connection)
     shown_places: tuple[Sequence[Evidence | UnknownAnswer], ...] = (*response.evidence, response.unknown)
-    found = set(columns_read(connection, connection.agent.as_run(response.suql), (), shown_places))
+    found = set(columns_read(connection, tree, shown_places))
     for suql in filter(None, (response.meant, response.of)):
-        found |= columns_read(connection, suql, ())
+        found |= columns_read(connection, bind_query(connection.engine, suql))
     shown = response.shown
     if shown is not None:
         found |= {(shown.relation, name) for name in shown.columns}

@@ -7,6 +7,7 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,11 +33,13 @@ from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import Interrupted, Watch, current_watch
 from almanaq.suql.result import Evidence, Result
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
     MOST_ROWS,
     all_columns,
+    bind_query,
     client_record,
     columns_of_reply,
     columns_read,
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
+_CALLS_TEXT = re.compile(rf"\b(?:{'|'.join(TEXT_FUNCTIONS)})\b", re.IGNORECASE)
 _OF_COUNTS = {"expressions", "from_", "from", "where", "kind"}
 """Parts of a query that only counts the rows of its WHERE."""
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
@@ -240,8 +244,9 @@ class Service:
                 except AlmanaqError as error:
                     known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql, **more}
-            columns: Columns | None = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
+            tree = bind_query(self.connection.engine, suql, params)
+            record = self._describe_result(result, tree, cited) | {"id": id, "link": link(id), "suql": suql, **more}
+            columns: Columns | None = columns_read(self.connection, tree, (*result.evidence, result.unknown))
             conversation = ""
             if origin is not None and before is not None:
                 question = before.record.get("question") or (before.record.get("of") or {}).get("question")
@@ -340,14 +345,15 @@ class Service:
         self, id: str, conversation: str, response: Response, cited: CitedTexts, earlier: Sequence[Answer]
     ) -> dict[str, Any]:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
-        columns = []
+        connection, columns, tree = self.connection, [], None
+        if response.suql is not None:
+            tree = bind_query(connection.engine, connection.agent.as_run(response.suql))
         if response.table is not None and response.suql is not None:
-            ran = self.connection.agent.as_run(response.suql)
-            columns = describe_columns(self.connection.engine, ran, (), response.table)
+            columns = describe_columns(connection.catalog, tree, response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         record = client_record(response_record(response), cited, columns, len(response.rows)) | named
         record |= {"keys": _row_keys(response, len(record["rows"]))} | ({"stopped": True} if response.stopped else {})
-        shown = columns_of_reply(self.connection, response)
+        shown = columns_of_reply(connection, response, tree)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
@@ -368,10 +374,12 @@ class Service:
     def _describe_partial(self, error: AlmanaqError, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any] | None:
         """Return the rows that were sure when the budget ran out; None where there are none."""
         found = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
-        return self._describe_result(found, params, cited) if isinstance(found, Result) else None
+        if not isinstance(found, Result):
+            return None
+        return self._describe_result(found, bind_query(self.connection.engine, found.suql, params), cited)
 
-    def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
-        columns = describe_columns(self.connection.engine, result.suql, params, result.table)
+    def _describe_result(self, result: Result, tree: exp.Expr | None, cited: CitedTexts) -> dict[str, Any]:
+        columns = describe_columns(self.connection.catalog, tree, result.table)
         return client_record(result_record(result, MOST_ROWS), cited, columns, len(result))
 
     def _keep_answer(
@@ -410,6 +418,8 @@ class Service:
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
+        if not _CALLS_TEXT.search(suql):
+            return
         try:
             found = expected_record(self.connection, suql, params)
         except AlmanaqError:

@@ -14,15 +14,17 @@ from typing import Annotated, Any, Protocol
 from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
+from starlette.background import BackgroundTask
 
 from almanaq.charts.redraw import DrawnKind
 from almanaq.charts.svg import draw_svg
 from almanaq.charts.vega_lite import read_spec
 from almanaq.display import visible
+from almanaq.errors import AlmanaqError
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
 from almanaq.web.boards import Board, Boards
 from almanaq.web.problems import NotFound, Refused
-from almanaq.web.records import draw_kept
+from almanaq.web.records import bind_query, draw_kept
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
@@ -49,6 +51,13 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     boards = Boards(service)
     questions = cache(lambda: sample_questions(service.connection))
 
+    @cache
+    def prepare() -> None:
+        """Make what the first answer would wait for: the index of words, and what the engine reads once."""
+        with suppress(AlmanaqError):  # the question itself will say so
+            service.connection.agent.word_index()
+        bind_query(service.connection.engine, "SELECT 1")
+
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
         about = await asyncio.to_thread(about_record, service)
         text = await asyncio.to_thread(
@@ -60,9 +69,10 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     async def chat() -> Response:
         found = await asyncio.to_thread(list_tables, service.connection.catalog, "", SHOWN_TABLES, None)
         more = found["total"] - len(found["tables"])
-        return await page(
-            "chat.html", samples=await asyncio.to_thread(questions), tables=found["tables"], more_tables=more
-        )
+        samples = await asyncio.to_thread(questions)
+        made = await page("chat.html", samples=samples, tables=found["tables"], more_tables=more)
+        made.background = BackgroundTask(asyncio.to_thread, prepare)
+        return made
 
     @router.get("/tables")
     async def tables(
