@@ -152,6 +152,9 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         page.locator(".chart .mark-rect path").nth(1).hover()
         assert EVIL in page.inner_text(".tip")
         page.get_by_text("Change or save the chart").click()
+        page.get_by_label("Kind").select_option("line")
+        page.locator(".chart .problem", has_text="breed holds names: choose bars or points").wait_for()
+        assert page.get_by_label("Kind").input_value() == "bar"
         page.get_by_label("Kind").select_option("point")
         page.locator(".chart .mark-symbol path").nth(3).wait_for(state="attached")
         page.get_by_label("Up").select_option("age")

@@ -58,7 +58,8 @@ def _place_axis(chart: Drawing) -> dict[str, Any]:
 
 
 def _value_axis(chart: Drawing) -> dict[str, Any]:
-    return _axis(chart.titles[1], "quantitative", field="y", scale={"zero": chart.from_zero})
+    whole = {"axis": {"tickMinStep": 1}} if all(isinstance(mark["y"], int) for mark in chart.marks) else {}
+    return _axis(chart.titles[1], "quantitative", field="y", scale={"zero": chart.from_zero}, **whole)
 
 
 def _colour(chart: Drawing) -> dict[str, Any]:

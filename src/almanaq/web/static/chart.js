@@ -78,9 +78,11 @@ export function chart(record) {
       said.replaceChildren();
       await draw();
       figure.dispatchEvent(new CustomEvent("chosen", { bubbles: true }));
+      return true;
       say(spec.description);
     } catch (error) {
       said.replaceChildren(problem(error));
+      return false;
     }
   };
   const save = async (kind) => {
@@ -132,7 +134,11 @@ function choices(record, change) {
   const select = (words, options, chosen) => {
     const made = el("select", {}, options.map(([value, name]) =>
       el("option", { value, selected: value === chosen }, visible(name))));
-    made.addEventListener("change", () => change(Object.fromEntries(Object.entries(all).map(([key, each]) => [key, each.value]))));
+    made.addEventListener("change", async () => {
+      const wanted = values();
+      if (await change(wanted)) last = wanted;
+      else for (const [key, each] of Object.entries(all)) each.value = last[key];
+    });
     return [made, el("label", {}, words, made)];
   };
   const parts = {
@@ -142,6 +148,8 @@ function choices(record, change) {
     colour: select("Colour", [["", "none"], ...names], drawn.colour),
   };
   const all = Object.fromEntries(Object.entries(parts).map(([key, [made]]) => [key, made]));
+  const values = () => Object.fromEntries(Object.entries(all).map(([key, each]) => [key, each.value]));
+  let last = values();
   return Object.values(parts).map(([, each]) => each);
 }
 
