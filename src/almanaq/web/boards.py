@@ -94,13 +94,17 @@ class Boards:
         """
 
         def work(emit: Emit) -> dict[str, Any]:
+            def report(name: str, data: dict[str, Any]) -> None:
+                if name == "progress":
+                    emit(name, data)
+
             board, left, failed = self.get(name), asked.max_calls, {}
             items = list(board.items)
             for place, item in enumerate(items):
                 if not item.get("suql"):
                     continue
                 emit("progress", {"message": f"running “{item['title']}”", "done": place, "total": len(items)})
-                options, report = replace(asked, max_calls=left), _progress_of(emit)
+                options = replace(asked, max_calls=left)
                 try:
                     record = self._service.sql(item["suql"], (), _RUN_ROWS, None, options).work(report)
                 except Failed as failure:
@@ -165,8 +169,3 @@ class Boards:
 
 def _read(answer: Answer) -> Board:
     return Board(answer.asked, answer.record["title"], tuple(answer.record["items"]), answer.made, answer.columns)
-
-
-def _progress_of(emit: Emit) -> Emit:
-    """Return what hands on the progress of a query, and nothing else of it."""
-    return lambda name, data: emit(name, data) if name == "progress" else None

@@ -35,11 +35,7 @@ if TYPE_CHECKING:
     from almanaq.web.store import Answer, Columns
 
 
-def _utf8_length(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-CAP = RecordCap(size=1_000_000, cell=16_000, measure=_utf8_length)
+CAP = RecordCap(size=1_000_000, cell=16_000, measure=lambda text: len(text.encode("utf-8", "surrogatepass")))
 """What a response may hold; its size is in bytes."""
 
 
@@ -111,25 +107,21 @@ def draw_kept(answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = 
 
 
 _NAMES = {
-    "string": "text",
-    "large_string": "text",
-    "string_view": "text",
-    "bool": "boolean",
-    "int8": "smallint",
-    "int16": "smallint",
-    "int32": "integer",
-    "int64": "bigint",
-    "uint8": "smallint",
-    "uint16": "integer",
-    "uint32": "bigint",
-    "uint64": "numeric",
-    "float": "real",
-    "double": "double precision",
-    "date32[day]": "date",
-    "binary": "bytea",
-    "large_binary": "bytea",
-    "null": "text",
-    "month_day_nano_interval": "interval",
+    arrow: name
+    for name, types in {
+        "text": "string large_string string_view null",
+        "boolean": "bool",
+        "smallint": "int8 int16 uint8",
+        "integer": "int32 uint16",
+        "bigint": "int64 uint32",
+        "numeric": "uint64",
+        "real": "float",
+        "double precision": "double",
+        "date": "date32[day]",
+        "bytea": "binary large_binary",
+        "interval": "month_day_nano_interval",
+    }.items()
+    for arrow in types.split()
 }
 
 
@@ -264,9 +256,9 @@ def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any]
     """Return the plan of a query: its stages, and what `expected_record` says."""
     explanation = connection.explain(suql, parameters, dialect=connection.engine.dialect)
     stages = plain(explanation.to_json())
-    mark = _mark(connection, suql, parameters, stages)
-    expected = expected_record(connection, suql, parameters)
-    return {"plan": mark, "stages": stages, **expected}
+    parts = [suql, plain(list(parameters)), stages, connection.models.name]  # another plan has another mark
+    mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+    return {"plan": mark, "stages": stages, **expected_record(connection, suql, parameters)}
 
 
 def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
@@ -295,9 +287,3 @@ def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
         return 0.0
     price = models.price
     return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
-
-
-def _mark(connection: Connection, suql: str, parameters: Sequence[Any], stages: Any) -> str:
-    """Return a short text that is another whenever the query, its plan or the model is another."""
-    parts = [suql, plain(list(parameters)), stages, connection.models.name]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
