@@ -89,7 +89,10 @@ def test_a_board_of_private_columns_is_not_there_for_others(tmp_path):
             service.store = AnswerStore(file, "staff", sees=store)
             with live(service) as client:
                 if sees:
-                    pin(client, "hr", "SELECT name, ssn FROM people")
+                    pinned = pin(client, "hr", "SELECT name, ssn FROM people")["items"][1]["answer"]
+                    edited = {"suql": "SELECT 1 AS one", "of": {"answer": pinned, "title": "4711"}}
+                    id = client.post("sql", edited).json()["id"]
+                assert client.get(f"answers/{id}").status == status
                 assert client.get("boards/hr").status == status
                 bodies = [client("GET", path).body for path in ("/boards", "/boards/hr", "/boards/hr/export")]
                 assert any(b"4711" in body for body in bodies) is sees

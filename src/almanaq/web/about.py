@@ -167,7 +167,6 @@ def _is_enum(column: Column) -> bool:
 
 
 def _has_few_groups(connection: Connection, relation: Relation, column: Column) -> bool:
-    """Return whether the rows fall into a few groups by a column."""
     if _is_enum(column):
         return True
     found = connection.engine.values(relation.name, column.name, _GROUPS + 1)

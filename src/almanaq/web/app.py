@@ -96,7 +96,6 @@ def _answer_with(
     bench: ReportPages | None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> Application:
-    """Return the API and the page over a service."""
     import almanaq
 
     app = FastAPI(

@@ -59,9 +59,9 @@ class Boards:
     def get(self, name: str) -> Board:
         """Return a board; raises NotFound."""
         found = self._find(name)
-        if found is None:
+        if not found:
             raise NotFound(f"there is no board {name!r}")
-        return _read(found)
+        return _read(found[0])
 
     def put(self, name: str, title: str, items: Sequence[dict[str, Any]]) -> None:
         """Keep a board in the place of the one of that name.
@@ -73,14 +73,14 @@ class Boards:
             NotFound: an answer is not there.
         """
         found = self._find(name)
-        known = {} if found is None else {item["answer"]: item for item in _read(found).items if "answer" in item}
+        known = {item["answer"]: item for board in found[:1] for item in _read(board).items if "answer" in item}
         pinned = [item if "text" in item else self._pin(item, known) for item in items]
         self._write(Board(name, title, tuple(pinned), time.time()))
 
     def delete(self, name: str) -> None:
         """Delete a board; its answers stay. Raises NotFound."""
         self.get(name)
-        self._store.remove_boards(self._ids(name))
+        self._store.remove_boards([answer.id for answer in self._find(name)])
 
     def record(self, board: Board) -> dict[str, Any]:
         """Return a board with its answers as a client gets it; of one that is gone the record is null."""
@@ -125,12 +125,13 @@ class Boards:
         answer = self._store.get(id)
         if answer is None and id not in known:
             raise NotFound("no such answer (any more): it cannot be pinned")
-        pinned = known.get(id) or {"answer": id}
+        pinned = dict(known.get(id) or {"answer": id})
         if answer is not None:
             of = answer.record.get("of") or {}
             title = f"{of['title']}: {of['question']}" if of.get("question") else answer.asked
             pinned = {"answer": id, "title": clip(title, _TITLE), "suql": answer.record.get("suql")}
-        return {name: each for name, each in pinned.items() if name != "chart"} | item
+        pinned.pop("chart", None)
+        return pinned | {name: each for name, each in item.items() if each}
 
     def _show(self, item: dict[str, Any]) -> dict[str, Any]:
         answer = self._store.get(item["answer"])
@@ -149,11 +150,8 @@ class Boards:
         found = map(self._store.get, self._store.random_ids("board"))
         return (answer for answer in found if answer is not None)
 
-    def _find(self, name: str) -> Answer | None:
-        return next((answer for answer in self._kept() if answer.asked == name), None)
-
-    def _ids(self, name: str) -> list[str]:
-        return [answer.id for answer in self._kept() if answer.asked == name]
+    def _find(self, name: str) -> list[Answer]:
+        return [answer for answer in self._kept() if answer.asked == name]
 
     def _write(self, board: Board) -> None:
         record = {"title": board.title, "items": list(board.items)}
@@ -162,7 +160,7 @@ class Boards:
         answer = Answer(new_id(), "", "board", board.name, model, record, made=board.made, columns=columns)
         pinned = [item["answer"] for item in board.items if "answer" in item]
         with self._store.writing():
-            self._store.remove_boards(self._ids(board.name))
+            self._store.remove_boards([answer.id for answer in self._find(board.name)])
             self._store.pin(answer.id, pinned)  # before there must be room: what is pinned stays
             self._store.put(answer, {})
 

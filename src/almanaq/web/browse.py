@@ -115,7 +115,6 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
 
 
 def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> pa.ChunkedArray:
-    """Return the places of the rows that pass, in their order."""
     import duckdb
     import numpy as np
     import pyarrow as pa
@@ -220,7 +219,6 @@ class _Profile:
         return exact_numbers(plain(record))  # type: ignore[no-any-return]
 
     def _histogram(self, column: Column, least: float, most: float) -> list[dict[str, Any]]:
-        """Return how many rows lie in each of some ranges of one width."""
         step = (most - least) / _BARS
         value = exp.cast(_column(column), "double")
         place = exp.Floor(

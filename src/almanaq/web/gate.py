@@ -141,7 +141,6 @@ class Gate:
             await self._let_through(scope, receive, sealed, request)
 
     def _find_refusal(self, request: _Request) -> Problem | None:
-        """Return what is wrong with a request that may not come in."""
         access, host = self._access, request.sole_header("host")
         if not access.knows_host(host):
             message = (
@@ -160,7 +159,6 @@ class Gate:
         return None
 
     def _is_known(self, request: _Request) -> bool:
-        """Return whether somebody asks who may."""
         access = self._access
         if access.users is not None:
             return self._find_user(request) is not None
@@ -183,7 +181,6 @@ class Gate:
         return _is_same(request.cookies.get(self._access.cookie, ""), self._access.session())
 
     def _shows_token(self, request: _Request) -> bool:
-        """Return whether the address of a page has the token in it."""
         token = dict(request.query).get("token", "")
         return request.method == "GET" and not request.is_api and _is_same(token, self._access.token or "")
 

@@ -246,12 +246,15 @@ class Service:
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
             tree = bind_query(self.connection.engine, suql, params)
             record = self._describe_result(result, tree, cited) | {"id": id, "link": link(id), "suql": suql, **more}
-            columns: Columns | None = columns_read(self.connection, tree, (*result.evidence, result.unknown))
+            shown = columns_read(self.connection, tree, (*result.evidence, result.unknown))
+            columns: Columns | None = shown
             conversation = ""
             if origin is not None and before is not None:
                 question = before.record.get("question") or (before.record.get("of") or {}).get("question")
                 record |= {"of": {"id": origin.answer, "title": origin.title, "question": question}}
-                columns, conversation = columns and before.columns and columns | before.columns, origin.conversation
+                # It shows the question as well, which may name what only those who see that answer may know.
+                columns = None if before.columns is None else shown | before.columns
+                conversation = origin.conversation
             kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
             return self._add_budgets_left(self._keep_answer(kept, cited, conversation, goes_on=bool(conversation)))
 
@@ -332,7 +335,6 @@ class Service:
 
     @contextmanager
     def _track_conversation(self, conversation: str) -> Iterator[None]:
-        """Mark a conversation as running, so that it can be deleted meanwhile."""
         with self._keeping:
             self._under_way[conversation] = True
         try:

@@ -204,7 +204,6 @@ def _show_time(made: float) -> str:
 
 
 def _show_cell(cell: Any) -> str:
-    """Return a cell as people read it."""
     if cell is None:
         return ""
     if isinstance(cell, list):

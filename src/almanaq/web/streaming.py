@@ -135,6 +135,5 @@ async def _await_last(events: AsyncIterator[Event]) -> Event:
 
 
 async def _await_disconnect(receive: Receive) -> None:
-    """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
