@@ -27,7 +27,7 @@ WIDE, NARROW = {"width": 1200, "height": 760}, {"width": 360, "height": 720}
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    with serve("sample:restaurants") as (browser, address):
+    with serve_page("sample:restaurants") as (browser, address):
         page = open_page(browser, address, viewport=WIDE)
         shoot(page, "start")
         ask(page, QUESTION)
@@ -54,7 +54,7 @@ def main() -> None:
         inbox.mkdir()
         for name, text in DOCUMENTS.items():
             (inbox / name).write_text(text)
-        with serve("inbox", folder) as (browser, address):
+        with serve_page("inbox", folder) as (browser, address):
             page = open_page(browser, address, viewport=WIDE)
             ask(page, "Which document says that an invoice is unpaid?")
             page.locator(".quote button").first.click()
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 @contextmanager
-def serve(source: str, folder: str = ".") -> Iterator[tuple[Any, str]]:
+def serve_page(source: str, folder: str = ".") -> Iterator[tuple[Any, str]]:
     """Give a browser, and the address of a server over a source of a folder."""
     from playwright.sync_api import sync_playwright
 

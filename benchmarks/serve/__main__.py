@@ -25,18 +25,16 @@ import asyncio
 import json
 import os
 import random
-import shutil
 import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from scripts.screenshots import serve_page
 
 CONVERSATIONS = 50
 TURNS = 5
@@ -129,7 +127,7 @@ def start() -> dict[str, Any]:
 def paint() -> dict[str, Any]:
     """Return the milliseconds to the first paint, of ten visits each, one after the other."""
     found: dict[str, list[float]] = {"new_tab": [], "same_tab": [], "one_line_in_a_new_tab": []}
-    with _browse() as (browser, address):
+    with serve_page("sample:restaurants") as (browser, address):
         open_page = browser.new_context().new_page()
         for _ in range(10):
             for name, path in (("new_tab", ""), ("one_line_in_a_new_tab", "healthz")):
@@ -172,7 +170,7 @@ _SCROLLED = """async () => {
 def page() -> dict[str, Any]:
     """Return the milliseconds to the first answer, and how a table of 100,000 rows scrolls."""
     own = []
-    with _browse() as (browser, address):
+    with serve_page("sample:restaurants") as (browser, address):
         for _ in range(10):
             page = browser.new_context().new_page()
             page.goto(address)
@@ -197,23 +195,6 @@ def page() -> dict[str, Any]:
         "rows_drawn_most": scrolled["most"],
         "frames_with_rows_awaited": scrolled["empty"],
     }
-
-
-@contextmanager
-def _browse() -> Iterator[tuple[Any, str]]:
-    """Serve the sample; give Chromium, and the address of the page."""
-    from playwright.sync_api import sync_playwright
-
-    command = [sys.executable, "-m", "almanaq", "serve", "sample:restaurants", "--port", "0", "--no-store"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
-        assert server.stdout is not None
-        address = server.stdout.readline().strip()
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        try:
-            yield browser, address
-        finally:
-            browser.close()
-            server.terminate()
 
 
 def _time_paint(page: Any, address: str) -> float:

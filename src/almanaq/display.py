@@ -46,6 +46,37 @@ def cell_text(value: object, most: int = CELL) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+_FUNCTION = re.compile(r'"?(\w+)"?\((.*)\)', re.DOTALL)
+_FUNCTIONS = {
+    "count": "number of",
+    "avg": "average",
+    "mean": "average",
+    "sum": "total",
+    "min": "lowest",
+    "max": "highest",
+    "median": "median",
+}
+_NAMELESS = {"avg": "average", "?column?": "value"}
+_SHAPES = re.compile(r"(?:round|cast|try_cast|coalesce|trunc|floor|ceil)$", re.IGNORECASE)
+
+
+def label_column(name: str) -> str:
+    """Return the name of a column as people read it: one that an engine made of a function says what it holds.
+
+    >>> [label_column(name) for name in ("price", "count_star()", "round(avg(price), 2)", "year(opened)")]
+    ['price', 'number of rows', 'average price', 'year of opened']
+    """
+    found = _FUNCTION.fullmatch(name)
+    if found is None:
+        return _NAMELESS.get(name, name.strip('"'))
+    function, inside = found[1].lower(), re.sub(r"^DISTINCT ", "different ", found[2], flags=re.IGNORECASE)
+    if function in ("count", "count_star") and not inside.strip("* "):
+        return "number of rows"
+    if _SHAPES.match(function):
+        return label_column(re.sub(r", [\w']+$| AS [\w() ,]+$", "", inside, flags=re.IGNORECASE))
+    return f"{_FUNCTIONS.get(function) or function.replace('_', ' ') + ' of'} {label_column(inside)}"
+
+
 def describe_progress(done: int, total: int | None, passed: int) -> str:
     """Return how far a query is, in words.
 

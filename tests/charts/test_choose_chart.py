@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.charts.chart import read_spec
-from almanaq.charts.choose import choose_chart
+from almanaq.charts.choose import choose_chart, draw_columns
 from almanaq.charts.columns import MOST_BARS, MOST_COLOURS, MOST_MARKS
 from almanaq.display import cell_text
+from almanaq.errors import UsageError
 
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(days=n) for n in range(40)]
 PLACES = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height")
@@ -116,6 +117,29 @@ def test_what_is_not_drawn_is_counted() -> None:
     assert len({mark["colour"] for mark in colours.marks}) == MOST_COLOURS
 
 
+@pytest.mark.parametrize(
+    ("values", "kind", "order"),
+    [
+        (["b", "a", "c"], "point", ("b", "a", "c")),
+        (["b", "a", "c"], "line", None),
+        ([10, 9, 8], "line", (8, 9, 10)),
+        (["10", "9", "8"], "point", ("8", "9", "10")),
+        (["Wed", "Mon", "Tue"], "line", ("Mon", "Tue", "Wed")),
+        ([datetime.date(2024, 1, 10), datetime.date(2024, 1, 9)], "line", ("2024-01-09", "2024-01-10")),
+    ],
+)
+def test_a_chosen_chart_keeps_an_order_and_begins_at_zero(values: list[Any], kind: Any, order: Any) -> None:
+    table = pa.table({"at": values, "n": [90 + n for n in range(len(values))]})
+    if order is None:
+        with pytest.raises(UsageError, match="holds names: choose bars or points"):
+            draw_columns(table, kind, "at", "n")
+        return
+    chart = draw_columns(table, kind, "at", "n")
+    assert tuple(mark["x"] for mark in chart.marks) == order
+    assert chart.spec()["encoding"]["y"]["scale"] == {"zero": True}
+    assert ">0</text>" in chart.svg()
+
+
 def test_too_many_points_are_counted_by_place_and_no_row_is_lost() -> None:
     count = 3 * MOST_MARKS
     rows = {"a": [float(n * 7919 % 1000) for n in range(count)], "b": [float(n * 104729 % 777) for n in range(count)]}
@@ -178,9 +202,9 @@ def test_every_chart_draws_values_of_its_rows_and_evaluates_nothing(table: pa.Ta
     if chart.kind not in ("histogram", "heatmap"):
         cells = {float(cell) for name in chart.y for cell in table.column(name).to_pylist() if _drawable(cell)}
         assert {float(mark["y"]) for mark in drawn} <= cells
-    if chart.kind in ("bar", "stacked", "share"):
+    if chart.kind in ("bar", "stacked", "share", "line"):
         axes = [axis for axis in (spec["encoding"].get("x"), spec["encoding"].get("y")) if axis]
-        assert not any(axis.get("scale", {}).get("zero") is False for axis in axes), "bars begin at zero"
+        assert not any(axis.get("scale", {}).get("zero") is False for axis in axes), "bars and lines begin at zero"
     assert all(chart.lines(width))
     assert read_spec(chart.spec()) == replace(chart, title=cell_text(chart.title, 120))
     numbers = (value for each in fromstring(chart.svg()).iter() for name, value in each.items() if name in PLACES)

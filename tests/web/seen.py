@@ -35,7 +35,12 @@ def opened(browser, client, path="/", **options):
 def violations(page):
     if page.evaluate("typeof axe") == "undefined":
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
-    found = page.evaluate("async () => (await axe.run()).violations")
+    found = page.evaluate(
+        """async () => {
+        const ending = document.getAnimations().filter(each => each.effect.getTiming().iterations !== Infinity);
+        await Promise.allSettled(ending.map(each => each.finished)); // what fades in has its contrast at the end
+        return (await axe.run()).violations }"""
+    )
     return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
 
 

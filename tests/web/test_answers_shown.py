@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import pytest
 from tests.web.conftest import Quoting
@@ -105,12 +106,16 @@ def test_rows_are_sorted_filtered_copied_and_asked_again(browser, shown):
         page.locator(".again table").wait_for()
         assert page.locator(".again tbody tr").all_inner_texts() == ["Paris\t200", "Lyon\t100"]
         page.get_by_label("Menu of city").first.click()
-        page.get_by_label("Only rows with this city").select_option(label="Lyon")
+        page.get_by_label("Search values of city").fill("ly")
+        assert page.locator(".values").inner_text() == "Lyon"
+        assert violations(page) == []
+        page.keyboard.press("Enter")
         page.locator(".again caption", has_text="100 rows").wait_for()
         page.get_by_label("Menu of city").first.press("Enter")
-        page.get_by_role("button", name="Hide").click()
+        page.get_by_role("button", name="Hide").press("Enter")
         assert page.locator("thead").first.locator("th").count() == 2
-        page.get_by_role("button", name="Show 1 hidden column").click()
+        assert page.evaluate("document.activeElement.textContent") == "Show 1 hidden column"
+        page.keyboard.press("Enter")
         assert page.locator("thead").first.locator("th").count() == 3
 
 
@@ -150,6 +155,9 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         page.get_by_label("Kind").select_option("point")
         page.locator(".chart .mark-symbol path").nth(3).wait_for(state="attached")
         page.get_by_label("Up").select_option("age")
+        page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }")
+        page.get_by_role("button", name="Copy link").click()
+        shared = page.evaluate("copied")
         for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
             with page.expect_download() as download:
                 page.get_by_role("button", name=f"as {kind}").click()
@@ -159,6 +167,48 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         assert violations(page) == []
         assert page.title() != "1"
         assert page.locator(".card img, .chart script").count() == 0
+        page.goto(shared)
+        page.locator(".chart .mark-symbol path").nth(3).wait_for(state="attached")
+        page.get_by_text("Change or save the chart").click()
+        assert page.get_by_label("Kind").input_value() == "point"
+    path = shared.removeprefix(f"http://127.0.0.1:{shown.port}")
+    with opened(browser, shown, path, java_script_enabled=False) as page:
+        assert page.locator("svg.picture circle").count() == 4
+        assert page.locator("svg.picture text", has_text=re.compile("^0$")).count() == 1
+
+
+def test_a_chart_that_is_refused_leaves_the_one_before(browser, shown):
+    page = browser.new_page()
+    page.goto(f"http://127.0.0.1:{shown.port}{link(shown, 'SELECT breed, age FROM dogs')}")
+    page.get_by_text("Change or save the chart").click()
+    page.get_by_label("Kind").select_option("line")
+    page.locator(".chart .problem", has_text="breed holds names: choose bars or points").wait_for()
+    assert page.get_by_label("Kind").input_value() == "bar"
+    page.close()
+
+
+def test_headers_charts_and_sentences_name_no_function(browser, shown):
+    suql = "SELECT city, count(*), round(avg(measure_1), 1) FROM wide GROUP BY city"
+    address = link(shown, suql)
+    for options in ({}, {"java_script_enabled": False}):
+        with opened(browser, shown, address, **options) as page:
+            page.locator("th", has_text="average measure_1").wait_for()
+            page.locator("th", has_text="number of rows").wait_for()
+            page.locator(".chart svg, svg.picture").first.wait_for()
+            assert not re.search(r"count_star|avg", page.inner_text("table") + page.locator("svg").last.text_content())
+
+
+def test_the_time_left_is_said_late_and_does_not_jump(browser, shown):
+    """The first rows are slow, as a model starts: their pace would foretell an hour."""
+    done = [(0, 0), (3, 1), (6, 2), (9, 12), (12, 40), (15, 70), (18, 71), (20, 130), (24, 160), (28, 195)]
+    with opened(browser, shown) as page:
+        said = page.evaluate(
+            """async (done) => { const { timeLeft } = await import("/static/editor.js"), left = timeLeft();
+            return done.map(([seconds, rows]) => left({ done: rows, total: 200 }, 1000 * seconds)) }""",
+            done,
+        )
+    assert said[:3] == ["", "", ""]
+    assert said[3:] == [f" about {left} left" for left in ("2 min", "50 s", "30 s", "30 s", "10 s", "5 s", "5 s")]
 
 
 SHIFTS = """new PerformanceObserver(list => list.getEntries().forEach(each => {

@@ -44,6 +44,22 @@ def test_a_board_is_kept_run_again_and_deleted(serve):
     assert client.get(f"answers/{after['items'][1]['answer']}").status == 200
 
 
+def test_a_board_keeps_the_chart_that_was_chosen(browser, serve):
+    client = serve()
+    board = pin(client, "drawn", BY_CITY)
+    with opened(browser, client, "/boards/drawn") as page:
+        page.get_by_text("Change or save the chart").click()
+        page.get_by_label("Kind").select_option("point")
+        page.locator(".chart .mark-symbol path").nth(1).wait_for(state="attached")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Run again").click()
+        page.locator(".chart .mark-symbol path").nth(1).wait_for(state="attached")
+    item = client.get("boards/drawn").json()["items"][1]
+    assert item["chart"] == {"kind": "point", "x": "city", "y": "places", "colour": ""}
+    assert item["answer"] != board["items"][1]["answer"]
+    assert b"<circle" in client("GET", "/boards/drawn/export").body
+
+
 def test_a_query_that_fails_keeps_its_rows(serve):
     client = serve()
     before = pin(client, "spent", BY_CITY, CANDLES)
@@ -73,7 +89,10 @@ def test_a_board_of_private_columns_is_not_there_for_others(tmp_path):
             service.store = AnswerStore(file, "staff", sees=store)
             with live(service) as client:
                 if sees:
-                    pin(client, "hr", "SELECT name, ssn FROM people")
+                    pinned = pin(client, "hr", "SELECT name, ssn FROM people")["items"][1]["answer"]
+                    edited = {"suql": "SELECT 1 AS one", "of": {"answer": pinned, "title": "4711"}}
+                    id = client.post("sql", edited).json()["id"]
+                assert client.get(f"answers/{id}").status == status
                 assert client.get("boards/hr").status == status
                 bodies = [client("GET", path).body for path in ("/boards", "/boards/hr", "/boards/hr/export")]
                 assert any(b"4711" in body for body in bodies) is sees

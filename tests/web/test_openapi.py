@@ -197,7 +197,7 @@ def _rows(client, serve, reached, folder):
     def get(at, rest):
         reached.note("/api/v1/tables/{name}/" + rest.partition("?")[0], "get", at.get(f"tables/places/{rest}"))
 
-    get(client, "rows?filter=id%3Dabc")
+    get(client, "rows?filter=wages%3Dabc")
     schema = folder / "schema.toml"
     schema.write_text("[places.columns.city]\nprivate = true\n")
     get(serve(schema=str(schema)), "rows?sort=city")

@@ -115,6 +115,12 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         assert page.locator(".turn h2").count() == 2
         page.reload()
         page.locator(".turn").nth(1).wait_for()
+        assert page.locator(".turn").first.locator(".again h3").inner_text() == "The edited query"
+        assert page.locator(".again tbody").count() == 2
+        edited = sample.get(f"conversations/{page.evaluate('location.hash.slice(1)')}").json()["edits"][0]
+        pinned = {"items": [{"answer": edited["id"]}]}
+        title = sample("PUT", "/api/v1/boards/edits", pinned).json()["items"][0]["title"]
+        assert title == f"The edited query: {DINNER}"
         page.locator("#question").press("ArrowUp")
         page.locator("#question").press("ArrowUp")
         assert page.input_value("#question") == DINNER
@@ -122,6 +128,10 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         page.get_by_text("Earlier conversations").click()
         page.get_by_role("button", name=DINNER, exact=True).click()
         page.locator(".turn").nth(1).wait_for()
+        assert violations(page) == []
+        page.goto(f"http://127.0.0.1:{sample.port}{edited['link']}")
+        assert page.inner_text("h1") == "The edited query"
+        assert f"of the answer to “{DINNER}”" in page.inner_text("main > .note")
         assert violations(page) == []
 
 

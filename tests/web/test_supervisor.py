@@ -16,7 +16,7 @@ from tests.web.test_work import until
 from almanaq.accounts import LastingBudget
 from almanaq.errors import BudgetExceeded
 from almanaq.models.protocols import Usage
-from almanaq.web.supervisor import SharedCount
+from almanaq.web.supervisor import share_count
 from almanaq_bench.testing import StandInServer, replies_from
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")
@@ -101,7 +101,7 @@ def test_what_cannot_begin_is_told_as_ever_and_is_not_tried_again(tmp_path):
 
 
 def test_the_calls_of_a_server_are_those_of_all_its_workers():
-    count = SharedCount()
+    count = share_count()
     most = Usage(1)
     first = LastingBudget(5, count)
     for _ in range(3):

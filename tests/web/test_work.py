@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 
@@ -15,6 +16,7 @@ from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq.web.service import Limits
 
 COUNTED = {"reasoning": "", "suql": "SELECT count(*) FROM places", "needs_data": True, "clarify": None}
+NOTHING = "stopped before any row was sure: nothing is kept"
 
 
 def source(rows=300):
@@ -73,7 +75,16 @@ def test_a_stopped_query_keeps_the_rows_that_are_sure(serve, slow):
     with client.open_stream("sql", {"suql": all_of()}) as events:  # a count of some rows is not sure
         id = next(events)[1]["id"]
         until(lambda: client.post(f"answers/{id}/stop", {}).status == 204)
-        assert list(events)[-1][1]["detail"] == "stopped before any row was sure"
+        assert list(events)[-1][1]["detail"] == NOTHING
+    for suql, known in (
+        (all_of(), r"stopped after \d+ of 300 rows were read: the count is at least \d+; nothing is kept"),
+        (f"{all_of()} GROUP BY id % 2", r"stopped after \d+ of 300 rows were read: \d+ passed; nothing is kept"),
+    ):
+        with client.open_stream("sql", {"suql": suql.replace("nice", f"nice {len(suql)}")}) as events:
+            id = next(events)[1]["id"]
+            next(data for name, data in events if name == "progress" and data.get("done", 0) > 4)
+            assert client.post(f"answers/{id}/stop", {}).status == 204
+            assert re.fullmatch(known, list(events)[-1][1]["detail"])
 
 
 def test_a_stopped_question_keeps_the_rows_that_are_sure(serve):
@@ -96,7 +107,7 @@ def test_a_stopped_question_keeps_the_rows_that_are_sure(serve):
     assert (turn["rows"], turn["stopped"]) == (record["rows"], True)
     before = model.calls
     name, problem = stop("Which are quiet?", before)  # while the query is written
-    assert (name, problem["status"], problem["detail"]) == ("error", 409, "stopped before any row was sure")
+    assert (name, problem["status"], problem["detail"]) == ("error", 409, NOTHING)
     assert model.calls == before + 1
 
 

@@ -12,7 +12,7 @@ from almanaq.agent.parser import Parsed
 from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import ConditionCount
 from almanaq.agent.small_talk import detect_language, small_talk
-from almanaq.display import passage_name
+from almanaq.display import label_column, passage_name
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import AllOf, LanguageModel
 from almanaq.suql.catalog.relations import Catalog
@@ -177,7 +177,7 @@ def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
 def _label(column: str) -> str:
     """Return a column as people read it; of an answer without an alias, its question."""
     asked = _ASKED.fullmatch(column)
-    return asked[1].replace("''", "'").rstrip("? ") if asked else words(column)
+    return asked[1].replace("''", "'").rstrip("? ") if asked else words(label_column(column))
 
 
 def _one_row(found: Found) -> str:

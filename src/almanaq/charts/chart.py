@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from almanaq.display import cell_text
+from almanaq.display import cell_text, label_column
 
 Kind = Literal["bar", "line", "point", "stacked", "share", "histogram", "heatmap", "number"]
 _CALLED: dict[Kind, str] = {
@@ -62,14 +62,24 @@ class Chart:
     temporal: bool = False
     order: tuple[Any, ...] = ()
 
+    @property
+    def from_zero(self) -> bool:
+        """Whether the axis of `y` holds zero: of all but clouds of points and counts by place."""
+        return self.kind != "heatmap" and (self.kind != "point" or self.temporal or bool(self.order))
+
+    @property
+    def titles(self) -> tuple[str, str]:
+        """The columns along both axes, in words."""
+        return label_column(self.x), " and ".join(map(label_column, self.y))
+
     def describe(self) -> str:
         """Return the chart in words, for readers who do not see it."""
         if self.kind == "number":
             return f"{self.title}: {format_figure(self.marks[0]['y'])}."
         if self.kind == "histogram":
-            return f"Histogram of {self.x}: {sum(mark['y'] for mark in self.marks):,} values."
-        what = f"{_CALLED[self.kind]} of {' and '.join(self.y)} by {self.x}"
-        what += f" and {self.colour}" if self.colour else ""
+            return f"Histogram of {self.titles[0]}: {sum(mark['y'] for mark in self.marks):,} values."
+        what = f"{_CALLED[self.kind]} of {self.titles[1]} by {self.titles[0]}"
+        what += f" and {label_column(self.colour)}" if self.colour else ""
         if self.kind == "heatmap":
             return f"{what}: {sum(mark['colour'] for mark in self.marks):,} rows."
         ends = (pick(self.marks, key=lambda mark: mark["y"]) for pick in (min, max))
@@ -154,7 +164,7 @@ def read_spec(spec: dict[str, Any]) -> Chart:
 
 
 def _axis(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "title": cell_text(name, 60)} | more
+    return {"type": kind, "title": cell_text(label_column(name), 60)} | more
 
 
 def _place_axis(chart: Chart) -> dict[str, Any]:
@@ -168,6 +178,11 @@ def _place_axis(chart: Chart) -> dict[str, Any]:
     return _axis(chart.x, "quantitative", field="x", scale={"zero": False}, **format)
 
 
+def _value_axis(chart: Chart) -> dict[str, Any]:
+    whole = {"axis": {"tickMinStep": 1}} if all(isinstance(mark["y"], int) for mark in chart.marks) else {}
+    return _axis(chart.titles[1], "quantitative", field="y", scale={"zero": chart.from_zero}, **whole)
+
+
 def _colour(chart: Chart) -> dict[str, Any]:
     if not chart.colour:
         return {}
@@ -177,13 +192,13 @@ def _colour(chart: Chart) -> dict[str, Any]:
 
 
 def _tooltip(chart: Chart) -> dict[str, Any]:
-    fields = [("label", ""), ("x", chart.x), ("y", " and ".join(chart.y)), ("colour", chart.colour)]
+    fields = [("label", ""), *zip("xy", chart.titles, strict=True), ("colour", label_column(chart.colour))]
     there = {name for mark in chart.marks for name in mark}
     return {"tooltip": [{"field": name, "title": cell_text(title, 60)} for name, title in fields if name in there]}
 
 
 def _bar_spec(chart: Chart) -> dict[str, Any]:
-    place, value = _place_axis(chart), _axis(" and ".join(chart.y), "quantitative", field="y", scale={"zero": True})
+    place, value = _place_axis(chart), _value_axis(chart)
     lying = len(chart.order) > 6 or any(len(str(name)) > 12 for name in chart.order)
     lies = {"y": place, "x": value} if lying else {"x": place, "y": value}
     apart = {"yOffset" if lying else "xOffset": {"field": "colour"}} if chart.colour and chart.kind == "bar" else {}
@@ -199,16 +214,13 @@ def _point_spec(chart: Chart) -> dict[str, Any]:
     mark = {"type": chart.kind} | looks | ({} if chart.colour else {"color": COLOURS[0]})
     ordered = line or chart.temporal or chart.order
     across = _axis(chart.x, "quantitative", field="x", scale={"zero": False})
-    axes = {
-        "x": _place_axis(chart) if ordered else across,
-        "y": _axis(" and ".join(chart.y), "quantitative", field="y", scale={"zero": False}),
-    }
+    axes = {"x": _place_axis(chart) if ordered else across, "y": _value_axis(chart)}
     encoding = axes | _colour(chart) | _tooltip(chart)
     return {"mark": mark, "encoding": encoding, "height": 260 if line else 320}
 
 
 def _share_spec(chart: Chart) -> dict[str, Any]:
-    stack = {"field": "y", "type": "quantitative", "stack": "normalize", "title": cell_text(chart.x, 60)}
+    stack = {"field": "y", "type": "quantitative", "stack": "normalize", "title": cell_text(chart.titles[0], 60)}
     order = {"order": {"field": "y", "sort": "descending"}}
     return {"mark": {"type": "bar"}, "encoding": {"x": stack} | order | _colour(chart) | _tooltip(chart), "height": 60}
 
@@ -223,7 +235,7 @@ def _heatmap_spec(chart: Chart) -> dict[str, Any]:
     axes = {
         "x": _axis(chart.x, "quantitative", field="x", bin={"binned": True}),
         "x2": {"field": "x2"},
-        "y": _axis(" and ".join(chart.y), "quantitative", field="y", bin={"binned": True}),
+        "y": _axis(chart.titles[1], "quantitative", field="y", bin={"binned": True}),
         "y2": {"field": "y2"},
         "color": _axis("number of rows", "quantitative", field="colour"),
     }
@@ -321,15 +333,15 @@ def _draw_bars(root: Element, chart: Chart, colours: dict[Any, str], top: float)
         y, before = y + _BAR, place
     x = float(_NAMES - low * scale)
     _add(root, "line", x1=x, x2=x, y1=top, y2=y, stroke="currentColor")
-    _write(root, " and ".join(chart.y), _NAMES, y + 18, most=60)
+    _write(root, chart.titles[1], _NAMES, y + 18, most=60)
     return y + 26
 
 
 def _draw_plane(root: Element, chart: Chart, colours: dict[Any, str], top: float) -> float:
     places = {value: float(place) for place, value in enumerate(chart.order)}
     place = places.__getitem__ if places else _read_moment if chart.temporal else float
-    ups = [mark[field] for mark in chart.marks for field in ("y", "y2") if field in mark]
-    steps = _choose_ticks(min([0, *ups] if chart.kind == "histogram" else ups), max(ups))
+    ups = [mark[field] for mark in chart.marks for field in ("y", "y2") if field in mark] + [0] * chart.from_zero
+    steps = _choose_ticks(min(ups), max(ups))
     left, top, bottom = 14 + 7 * max(len(format_figure(step)) for step in steps), top + 20, top + 20 + _HEIGHT
     across = [place(mark[field]) for mark in chart.marks for field in ("x", "x2") if field in mark]
     first, wide = min(across), (max(across) - min(across)) or 1
@@ -345,8 +357,8 @@ def _draw_plane(root: Element, chart: Chart, colours: dict[Any, str], top: float
     for value in _choose_places(chart, min(across), max(across)):
         name = f"{value:.10g}" if isinstance(value, float) else _name_moment(value)
         _write(root, name, at({"x": value, "y": steps[0]})[0], bottom + 16, "middle", most=14)
-    _write(root, " and ".join(chart.y) or "number of rows", 0, top - 9, most=60)
-    _write(root, chart.x, _RIGHT, bottom + 34, "end", most=60)
+    _write(root, chart.titles[1] or "number of rows", 0, top - 9, most=60)
+    _write(root, chart.titles[0], _RIGHT, bottom + 34, "end", most=60)
     if chart.kind == "line":
         for name in _distinct(chart, "colour"):
             line = [at(mark) for mark in chart.marks if mark.get("colour", "") == name]
@@ -435,13 +447,14 @@ def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
     places = {value: number for number, value in enumerate(sorted({mark["x"] for mark in marks}))}
     xs = [mark["x"] if numeric else places[mark["x"]] for mark in marks]
     ys = [mark["y"] for mark in marks]
-    ends = [format_figure(max(ys)), format_figure(min(ys))]
+    low, high = (pick([*ys, *[0] * chart.from_zero]) for pick in (min, max))
+    ends = [format_figure(high), format_figure(low)]
     left = max(map(len, ends))
     across, up = max(10, width - left - 2), height
     dots = [[0] * across for _ in range(up)]
     for x, y in zip(xs, ys, strict=True):
         column = round((x - min(xs)) / ((max(xs) - min(xs)) or 1) * (2 * across - 1))
-        row = round((max(ys) - y) / ((max(ys) - min(ys)) or 1) * (4 * up - 1))
+        row = round((high - y) / ((high - low) or 1) * (4 * up - 1))
         dots[row // 4][column // 2] |= (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)[row % 4 + 4 * (column % 2)]
     side = [ends[0], *[""] * (up - 2), ends[1]]
     lines = [

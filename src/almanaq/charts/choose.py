@@ -24,7 +24,7 @@ from almanaq.charts.columns import (
     sort_bars,
     thin_marks,
 )
-from almanaq.display import cell_text
+from almanaq.display import cell_text, label_column
 from almanaq.errors import UsageError
 
 _LEAST_CLOUD = 10
@@ -56,9 +56,10 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         value = measures[0].values[0]
         if len(measures) > 1 or value is None:
             return None
-        beside = [f"{other.name} {cell_text(other.values[0], 60)}" for other in columns if other is not measures[0]]
-        name = measures[0].name
-        return Chart("number", name, (name,), ({"x": "", "y": value},), title=title or ", ".join([name, *beside]))
+        name, *others = measures[0].name, *(other for other in columns if other is not measures[0])
+        beside = [f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in others]
+        said = ", ".join([label_column(name), *beside])
+        return Chart("number", name, (name,), ({"x": "", "y": value},), title=title or said)
     along = [column for column in columns if column.role in ("time", "order")]
     categories = [column for column in columns if column.role == "category"]
     if not categories and _is_grouped(measures):
@@ -74,9 +75,9 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         chosen = _numbers_alone(measures, labels=[column for column in columns if column.role == "label"])
     if chosen is None or len(chosen.marks) < 2:
         return None
-    measured = " and ".join(chosen.y) or "number of rows"
-    by = chosen.colour if chosen.kind == "share" else chosen.x
-    return replace(chosen, title=title or f"{measured} by {by}")
+    across, up = chosen.titles
+    by = label_column(chosen.colour) if chosen.kind == "share" else across
+    return replace(chosen, title=title or f"{up or 'number of rows'} by {by}")
 
 
 def _settle_orders(columns: Sequence[Column]) -> list[Column]:
@@ -227,8 +228,8 @@ def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str =
     """Return the chart of the columns `x` and `y`, with `colour` telling rows apart where it is given.
 
     Raises:
-        UsageError: there is no such column, `y` holds no numbers, or bars and lines have several rows for a place, or
-            more bars than can be read.
+        UsageError: there is no such column, `y` holds no numbers, bars and lines have several rows for a place, a line
+            would connect names, or there are more bars than can be read.
 
     >>> table = pa.table({"breed": ["Pug", "Boxer"], "age": [7, 3]})
     >>> draw_columns(table, "bar", "breed", "age").marks
@@ -237,6 +238,8 @@ def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str =
     along, measure = _read(table, x), _read(table, y)
     if any(isinstance(value, str) for value in measure.values):
         raise UsageError(f"{y} holds no numbers: choose another column to go up")
+    if kind == "line" and along.role in ("category", "label"):
+        raise UsageError(f"a line connects times or numbers, and {x} holds names: choose bars or points")
     apart = _read(table, colour) if colour else None
     marks = gather_marks(along, [measure], apart)
     places = {(mark["x"], mark.get("colour")) for mark in marks.kept}

@@ -228,12 +228,14 @@ def sort_bars(chart: Chart) -> Chart:
 
 
 def order_marks(chart: Chart, along: Column) -> Chart:
-    """Put marks in the order of a time, or of what has an order of its own."""
+    """Put marks in the order of a time, a number, or what has an order of its own; names stay as the rows have them."""
 
     def place(value: Any) -> Any:
         return (place_in_order(value) if along.role == "order" and isinstance(value, str) else value) or 0
 
-    values = sorted({mark["x"] for mark in chart.marks}, key=place)
+    values = list(dict.fromkeys(mark["x"] for mark in chart.marks))
+    if along.role not in ("category", "label"):
+        values.sort(key=place)
     places = {value: number for number, value in enumerate(values)}
     marks = tuple(sorted(chart.marks, key=lambda mark: places[mark["x"]]))
     numeric = all(isinstance(value, int | float) for value in values)

@@ -110,13 +110,9 @@ def make_cursor(start: int) -> str:
 def read_cursor(cursor: str) -> int:
     try:
         text = base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode("ascii")
-        return int(text.removeprefix("from:")) if text.removeprefix("from:").isdigit() else _refuse_cursor()
-    except (binascii.Error, UnicodeError, ValueError):
-        return _refuse_cursor()
-
-
-def _refuse_cursor() -> int:
-    raise Refused(422, "cursor: not one that `next` gave")
+        return int(re.fullmatch(r"from:(\d+)", text, re.ASCII)[1])  # type: ignore[index]
+    except (binascii.Error, TypeError, ValueError):
+        raise Refused(422, "cursor: not one that `next` gave") from None
 
 
 MOST = 4
@@ -129,13 +125,19 @@ _NO_AMOUNT = re.compile(r"(^|_)(id|no|nr|number|key|code|zip|year|month|day|lat|
 
 def sample_questions(connection: Connection) -> list[str]:
     """Return up to four questions that can be answered."""
+    from almanaq.agent.local import LocalDialogue
+
     written = [question for question, suql in connection.examples if suql]
     if written:
         return written[:MOST]
     relations = sorted(connection.catalog.relations, key=lambda relation: -(relation.rows or 0))
     each = MOST if len(relations) == 1 else MOST // 2
     local = connection.models.name == "local"
-    understood = _make_parser(connection) if local else lambda _: True
+    parse = LocalDialogue(connection.engine).parse
+
+    def understood(question: str) -> bool:
+        return not local or parse(question, connection.catalog).status == "query"
+
     made: dict[str, None] = {}
     for relation in relations[:MOST]:
         groups = partial(_has_few_groups, connection, relation) if local else _is_enum
@@ -165,16 +167,7 @@ def _is_enum(column: Column) -> bool:
 
 
 def _has_few_groups(connection: Connection, relation: Relation, column: Column) -> bool:
-    """Return whether the rows fall into a few groups by a column."""
     if _is_enum(column):
         return True
     found = connection.engine.values(relation.name, column.name, _GROUPS + 1)
     return 1 < len(found) <= min(_GROUPS, (relation.rows or 0) // 2)
-
-
-def _make_parser(connection: Connection) -> Callable[[str], bool]:
-    """Return what says whether the parser that links words to the schema makes a query of a question; none is run."""
-    from almanaq.agent.local import LocalDialogue
-
-    parser = LocalDialogue(connection.engine)
-    return lambda question: parser.parse(question, connection.catalog).status == "query"

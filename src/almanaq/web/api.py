@@ -11,9 +11,9 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from almanaq.agent.checked import is_usable, write_checked
-from almanaq.charts.choose import DrawnKind, draw_columns
+from almanaq.charts.choose import DrawnKind
 from almanaq.connection import Connection
-from almanaq.errors import UnknownNameError, UsageError
+from almanaq.errors import UnknownNameError
 from almanaq.jobs import Job, JobRunner
 from almanaq.options import OPTIONS, Options
 from almanaq.web.about import about_record, describe_table, list_tables
@@ -21,9 +21,9 @@ from almanaq.web.boards import Boards
 from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows, select_kept_rows
 from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
-from almanaq.web.records import MEDIA, RowFormat, all_columns, format_rows
-from almanaq.web.service import Service
-from almanaq.web.store import Answer, read_parquet
+from almanaq.web.records import MEDIA, RowFormat, all_columns, draw_kept, format_rows
+from almanaq.web.service import Origin, Service
+from almanaq.web.store import Answer
 from almanaq.web.streaming import Document, run_job
 from almanaq.web.verdicts import Verdicts, export_tests, teach
 
@@ -73,13 +73,25 @@ class LinksBody(_Exact):
     at: int = Field(ge=0, le=4_000)
 
 
+class Edited(_Exact):
+    """The answer whose query was edited, and what the new one is called."""
+
+    answer: Annotated[str, Field(max_length=100)]
+    title: Annotated[str, Field(max_length=200)]
+
+
 class Sql(_Exact):
-    """A query; `plan` is the mark of the plan that was approved."""
+    """A query; `plan` is the mark of the plan that was approved.
+
+    An edited one is shown again below the answer that it is `of`: with its `conversation`, where that is given.
+    """
 
     suql: Text
     params: Parameters = []
     max_rows: int = Field(200, ge=1, le=1_000_000)
     plan: Annotated[str, Field(max_length=100)] | None = None
+    of: Edited | None = None
+    conversation: Annotated[str, Field(max_length=100)] = ""
     options: AskedOptions = AskedOptions()
 
 
@@ -129,11 +141,21 @@ class TextItem(_Exact):
     text: Annotated[str, Field(max_length=10_000)]
 
 
+class ChosenChart(_Exact):
+    """The chart of an answer that a person chose: its kind, and the columns along its axes and in its colours."""
+
+    kind: DrawnKind
+    x: Annotated[str, Field(max_length=500)]
+    y: Annotated[str, Field(max_length=500)]
+    colour: Annotated[str, Field(max_length=500)] = ""
+
+
 class AnswerItem(_Exact):
-    """A pinned answer, under a title of its own."""
+    """A pinned answer, under a title and with a chart of its own."""
 
     answer: Annotated[str, Field(max_length=100)]
     title: Annotated[str, Field(max_length=200)] | None = None
+    chart: ChosenChart | None = None
 
 
 class BoardBody(_Exact):
@@ -149,7 +171,6 @@ class RunBody(_Exact):
     options: AskedOptions = AskedOptions()
 
 
-_PREFIX = "/api/v1"
 Id = Annotated[str, Path(max_length=100)]
 ColumnName = Annotated[str, Query(max_length=500)]
 BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
@@ -198,50 +219,62 @@ def rows_of(answer: Answer) -> bytes:
 
 def routes(service: Service, runner: JobRunner) -> APIRouter:
     """Return the routes over a service."""
-    router = APIRouter()
+    router = APIRouter(prefix="/api/v1", default_response_class=Document)
     _questions(router, service, runner)
     _catalog(router, service)
     _browsing(router, service, runner)
-    _answers(router, service, runner)
+    _answers(router, service)
     _verdicts(router, service)
     _boards(router, Boards(service), runner)
-    return router
+    whole = APIRouter()
+    whole.include_router(router)
+
+    @whole.get("/healthz", responses=problems(503), response_class=Document)
+    async def healthz() -> Response:
+        """Say that the server answers, and has threads to work in."""
+        if runner.is_stuck:
+            raise Refused(503, "stopped queries that do not end hold every thread")
+        return Document({"status": "ok"})
+
+    return whole
 
 
 def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     asking = problems(400, 401, 403, 404, 413, 422, 429, 502, 503, 504)
     running = problems(400, 401, 403, 413, 422, 429, 502, 503, 504)
 
-    @router.post(f"{_PREFIX}/ask", responses=asking, response_class=Document)
+    @router.post("/ask", responses=asking)
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
         job = await asyncio.to_thread(lambda: service.ask(body.question, body.conversation, body.options.options()))
         return await run_job(runner, job, request)
 
-    @router.post(f"{_PREFIX}/sql", responses=running | problems(409), response_class=Document)
+    @router.post("/sql", responses=running | problems(409))
     async def sql(body: Sql, request: Request) -> Response:
         """Run a query: the record of `sql --json`."""
-        job = service.sql(body.suql, body.params, body.max_rows, body.plan, body.options.options())
+        edited = None if body.of is None else Origin(body.of.answer, body.of.title, body.conversation)
+        asked = body.options.options()
+        job = service.sql(body.suql, body.params, body.max_rows, body.plan, asked, edited)
         return await run_job(runner, job, request)
 
-    @router.post(f"{_PREFIX}/explain", responses=problems(400, 401, 403, 413, 422, 429), response_class=Document)
+    @router.post("/explain", responses=problems(400, 401, 403, 413, 422, 429))
     async def explain(body: Explain, request: Request) -> Response:
         """Return the plan of a query and what it would take; nothing is run."""
         return await run_job(runner, service.explain(body.suql, body.params), request)
 
-    @router.post(f"{_PREFIX}/why-not", responses=running, response_class=Document)
+    @router.post("/why-not", responses=running)
     async def why_not(body: WhyNotBody, request: Request) -> Response:
         """Say which conditions keep a row out of a query's result, with the quotes."""
         return await run_job(runner, service.why_not(body.suql, dict(body.key), body.params), request)
 
 
 def _catalog(router: APIRouter, service: Service) -> None:
-    @router.get(f"{_PREFIX}/about", responses=problems(401), response_class=Document)
+    @router.get("/about", responses=problems(401))
     async def about() -> Response:
         """Return the source, the model, what leaves this machine, and how accurate answers were found."""
         return Document(await asyncio.to_thread(about_record, service))
 
-    @router.get(f"{_PREFIX}/tables", responses=problems(401, 422), response_class=Document)
+    @router.get("/tables", responses=problems(401, 422))
     async def tables(
         search: Annotated[str, Query(max_length=200)] = "",
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
@@ -250,7 +283,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         """List the relations of the source."""
         return Document(await asyncio.to_thread(list_tables, service.connection.catalog, search, limit, cursor))
 
-    @router.get(f"{_PREFIX}/tables/{{name}}", responses=problems(401, 404, 422), response_class=Document)
+    @router.get("/tables/{name}", responses=problems(401, 404, 422))
     async def table(name: TableName) -> Response:
         """Return one relation with its columns."""
         try:
@@ -258,7 +291,7 @@ def _catalog(router: APIRouter, service: Service) -> None:
         except UnknownNameError as error:
             raise NotFound(error.message) from error
 
-    @router.get(f"{_PREFIX}/cells", responses=problems(401, 404, 422), response_class=Document)
+    @router.get("/cells", responses=problems(401, 404, 422))
     async def cells(
         relation: str,
         key: str,
@@ -283,7 +316,7 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
     def job(work: Callable[[Connection], dict[str, Any]]) -> Job:
         return Job(lambda _: work(service.connection), min(service.limits.deadline, SECONDS))
 
-    @router.get(f"{_PREFIX}/tables/{{name}}/rows", responses=reading | problems(400, 403), response_class=Document)
+    @router.get("/tables/{name}/rows", responses=reading | problems(400, 403))
     async def rows(
         name: TableName,
         request: Request,
@@ -297,27 +330,27 @@ def _browsing(router: APIRouter, service: Service, runner: JobRunner) -> None:
         read = partial(read_rows, name=name, limit=limit, cursor=cursor, sort=sort, filters=filter)
         return await run_job(runner, job(read), request)
 
-    @router.get(f"{_PREFIX}/tables/{{name}}/profile", responses=reading, response_class=Document)
+    @router.get("/tables/{name}/profile", responses=reading)
     async def profile(name: TableName, request: Request) -> Response:
         """Return what each column of a relation holds: missing and different values, bounds, the most frequent."""
         check(name)
         return await run_job(runner, job(lambda each: profile_table(each, name)), request)
 
-    @router.get(f"{_PREFIX}/complete", responses=problems(401, 422), response_class=Document)
+    @router.get("/complete", responses=problems(401, 422))
     async def completions(
         text: Annotated[str, Query(max_length=10_000)], at: Annotated[int, Query(ge=0, le=20_000)]
     ) -> Response:
         """Return what may stand at a place of a query, from `start` on; places count UTF-16 units."""
         return Document(await asyncio.to_thread(completion_record, service.connection, text, at))
 
-    @router.post(f"{_PREFIX}/links", responses=problems(401, 403, 413, 422), response_class=Document)
+    @router.post("/links", responses=problems(401, 403, 413, 422))
     async def links(body: LinksBody) -> Response:
         """Return which words of a question the source knows, and what may stand before a place of it."""
         return Document(await asyncio.to_thread(links_record, service.connection, body.question, body.at))
 
 
-def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
-    @router.get(f"{_PREFIX}/answers/{{id}}", responses=problems(401, 404, 422), response_class=Document)
+def _answers(router: APIRouter, service: Service) -> None:
+    @router.get("/answers/{id}", responses=problems(401, 404, 422))
     async def answer(id: Id, request: Request) -> Response:
         """Return an answer as it was given; nothing is asked or run."""
         found = await find_answer(service, id, request)
@@ -330,13 +363,13 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         }
         return Document(found.record | extra)
 
-    @router.post(f"{_PREFIX}/answers/{{id}}/stop", status_code=204, responses=problems(401, 403, 404, 422))
+    @router.post("/answers/{id}/stop", status_code=204, responses=problems(401, 403, 404, 422))
     async def stop(id: Id) -> Response:
         """Stop the query or question under way: the rows that are sure are its answer, and say so (`stopped`)."""
         service.stop(id)
         return Response(status_code=204)
 
-    @router.get(f"{_PREFIX}/answers/{{id}}/rows", responses=problems(401, 404, 422))
+    @router.get("/answers/{id}/rows", responses=problems(401, 404, 422))
     async def rows(
         id: Id,
         request: Request,
@@ -355,7 +388,7 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         headers["content-disposition"] = f'attachment; filename="{name}.{format}"'
         return Response(content, media_type=MEDIA[format], headers=headers)
 
-    @router.get(f"{_PREFIX}/answers/{{id}}/page", responses=problems(401, 404, 422), response_class=Document)
+    @router.get("/answers/{id}/page", responses=problems(401, 404, 422))
     async def page(
         id: Id,
         request: Request,
@@ -370,40 +403,30 @@ def _answers(router: APIRouter, service: Service, runner: JobRunner) -> None:
         request.scope["almanaq.record"] = found.record | {"rows_total": len(shown["rows"])}
         return Document(shown)
 
-    @router.get(f"{_PREFIX}/answers/{{id}}/chart", responses=problems(401, 404, 422), response_class=Document)
+    @router.get("/answers/{id}/chart", responses=problems(401, 404, 422))
     async def chart(
         id: Id, request: Request, kind: DrawnKind, x: ColumnName, y: ColumnName, colour: ColumnName = ""
     ) -> Response:
         """Draw the kept rows of an answer as the chart that a person chose; nothing is asked or run."""
         found = await find_answer(service, id, request)
-        kept, title = rows_of(found), found.asked if found.kind == "ask" else ""
-        try:
-            made = await asyncio.to_thread(lambda: draw_columns(read_parquet(kept), kind, x, y, colour, title).spec())
-        except UsageError as error:
-            raise Refused(422, str(error)) from error
-        return Document({"chart": made})
+        rows_of(found)
+        return Document({"chart": await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)})
 
-    @router.get(f"{_PREFIX}/conversations/{{id}}", responses=problems(401, 404, 422), response_class=Document)
+    @router.get("/conversations/{id}", responses=problems(401, 404, 422))
     async def conversation(id: Id) -> Response:
-        """Return the turns of a conversation, the oldest first."""
+        """Return the turns of a conversation and the edited queries below them (`of`), the oldest first."""
         found = await asyncio.to_thread(service.store.conversation, id)
         if not found:
             raise NotFound("no such conversation (any more)")
-        turns = [each.record | {"kind": each.kind, "made": each.made} for each in found]
-        return Document({"conversation": id, "turns": turns})
+        records = [each.record | {"kind": each.kind, "made": each.made} for each in found]
+        turns, edits = ([each for each in records if (each["kind"] == "sql") is edited] for edited in (False, True))
+        return Document({"conversation": id, "turns": turns, "edits": edits})
 
-    @router.delete(f"{_PREFIX}/conversations/{{id}}", status_code=204, responses=problems(401, 403, 404, 422))
+    @router.delete("/conversations/{id}", status_code=204, responses=problems(401, 403, 404, 422))
     async def forget(id: Id) -> Response:
         """Delete a conversation with all its answers."""
         await asyncio.to_thread(service.forget, id)
         return Response(status_code=204)
-
-    @router.get("/healthz", responses=problems(503), response_class=Document)
-    async def healthz() -> Response:
-        """Say that the server answers, and has threads to work in."""
-        if runner.is_stuck:
-            raise Refused(503, "stopped queries that do not end hold every thread")
-        return Document({"status": "ok"})
 
 
 def _verdicts(router: APIRouter, service: Service) -> None:
@@ -413,9 +436,7 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         connection = service.connection
         return write_checked(each for each in connection.checked.all() if is_usable(each.suql, connection.engine))
 
-    @router.put(
-        f"{_PREFIX}/answers/{{id}}/verdict", responses=problems(401, 403, 404, 413, 422), response_class=Document
-    )
+    @router.put("/answers/{id}/verdict", responses=problems(401, 403, 404, 413, 422))
     async def verdict(id: Id, body: VerdictBody) -> Response:
         """Return whether an answer, a row or a quote is right, or that a row is missing; null takes it back."""
         about = body.about.model_dump(exclude_none=True)
@@ -432,12 +453,12 @@ def _verdicts(router: APIRouter, service: Service) -> None:
         verdicts = [each.record() for each in await asyncio.to_thread(known.of, id)]
         return Document({"verdicts": verdicts, "taught": taught})
 
-    @router.get(f"{_PREFIX}/verdicts", responses=problems(401), response_class=Document)
+    @router.get("/verdicts", responses=problems(401))
     async def verdicts() -> Response:
         """Return all verdicts, the oldest first."""
         return Document({"verdicts": [each.record() for each in await asyncio.to_thread(known.all)]})
 
-    @router.get(f"{_PREFIX}/verdicts/export", responses=problems(401, 422))
+    @router.get("/verdicts/export", responses=problems(401, 422))
     async def exported(format: Literal["examples", "tests"]) -> Response:
         """Return verdicts as examples for a model's prompt (TOML), or as tests that pytest runs."""
         if format == "examples":
@@ -451,19 +472,19 @@ def _verdicts(router: APIRouter, service: Service) -> None:
 
 
 def _boards(router: APIRouter, boards: Boards, runner: JobRunner) -> None:
-    path = f"{_PREFIX}/boards/{{name}}"
+    path = "/boards/{name}"
 
-    @router.get(f"{_PREFIX}/boards", responses=problems(401), response_class=Document)
+    @router.get("/boards", responses=problems(401))
     async def listed() -> Response:
         """List the boards over this source."""
         return Document({"boards": await asyncio.to_thread(boards.describe_all)})
 
-    @router.get(path, responses=problems(401, 404, 422), response_class=Document)
+    @router.get(path, responses=problems(401, 404, 422))
     async def board(name: BoardName) -> Response:
         """Return a board with its answers; of an answer that is gone, or may not be seen, the record is null."""
         return Document(await asyncio.to_thread(lambda: boards.record(boards.get(name))))
 
-    @router.put(path, responses=problems(401, 403, 404, 413, 422), response_class=Document)
+    @router.put(path, responses=problems(401, 403, 404, 413, 422))
     async def put(name: BoardName, body: BoardBody) -> Response:
         """Keep a board: a title, texts, and answers by their id."""
         items = [item.model_dump(exclude_none=True) for item in body.items]
@@ -476,7 +497,7 @@ def _boards(router: APIRouter, boards: Boards, runner: JobRunner) -> None:
         await asyncio.to_thread(boards.delete, name)
         return Response(status_code=204)
 
-    @router.post(f"{path}/run", responses=problems(401, 403, 404, 413, 422, 429), response_class=Document)
+    @router.post(f"{path}/run", responses=problems(401, 403, 404, 413, 422, 429))
     async def run(name: BoardName, body: RunBody, request: Request) -> Response:
         """Run the queries of a board again; those that fail keep their rows, and `failed` has their problems."""
         return await run_job(runner, boards.run(name, body.options.options()), request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,7 @@ def create_app(
             for each in mounted:
                 stack.push_async_callback(getattr(each, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
-            leave = _leave if service.worker.health is not None else None
+            leave = (lambda: os._exit(GIVES_BACK)) if service.worker.health is not None else None  # to be restarted
             looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
             stack.callback(looking.cancel)
             yield
@@ -96,7 +96,6 @@ def _answer_with(
     bench: ReportPages | None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> Application:
-    """Return the API and the page over a service."""
     import almanaq
 
     app = FastAPI(
@@ -111,8 +110,8 @@ def _answer_with(
     app.include_router(pages(service, bench))
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_known)
-    app.add_exception_handler(AlmanaqError, _answer_refused)
-    app.add_exception_handler(Exception, _answer_unforeseen)
+    app.add_exception_handler(AlmanaqError, _answer_problem)
+    app.add_exception_handler(Exception, _answer_problem)
     return app if service.account.log is None else _ReadingLog(app, service, service.account.log)
 
 
@@ -157,6 +156,7 @@ class _ReadingLog:
         connection, place = self._service.connection, scope.get("path_params", {})
         record = scope.get("almanaq.record", {}) if status < 400 else {}  # a refused request shows nothing
         shown = [record, *(item.get("record") or {} for item in record.get("items", ()) if isinstance(item, dict))]
+        listed = [(each, each.get("rows")) for each in shown]  # a profile counts its rows
         queries = [each["suql"] for each in shown if each.get("suql")]
         table = connection.catalog.find(place.get("name", "")) if "/tables/" in scope["path"] else None
         relations = [table.name] if table else [name for query in queries for name in read_relations(connection, query)]
@@ -165,19 +165,9 @@ class _ReadingLog:
             action=f"{scope['method']} {scope['path']}",
             query="; ".join(queries) or None,
             relations=list(dict.fromkeys(relations)),
-            rows=sum(each.get("rows_total", len(_listed(each.get("rows")))) for each in shown),
+            rows=sum(each.get("rows_total", len(rows) if isinstance(rows, list) else 0) for each, rows in listed),
             error=None if status < 400 else str(status),
         )
-
-
-def _listed(rows: object) -> Sequence[object]:
-    """Return rows; none of a profile, which counts them."""
-    return rows if isinstance(rows, list) else ()
-
-
-def _leave() -> None:
-    """End this process, which serves nobody just now, for the supervisor to start another one."""
-    os._exit(GIVES_BACK)
 
 
 class _PathRouter:
@@ -254,9 +244,5 @@ async def _answer_known(_: Request, error: Exception) -> Response:
     return problem_response(Problem(status, kind, str(error.detail)).record(), dict(error.headers or {}))
 
 
-async def _answer_refused(_: Request, error: Exception) -> Response:
-    return problem_response(problem_of(error).record())
-
-
-async def _answer_unforeseen(_: Request, error: Exception) -> Response:
+async def _answer_problem(_: Request, error: Exception) -> Response:
     return problem_response(problem_of(error).record())

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from almanaq.encode import clip
 from almanaq.jobs import Emit, Job
 from almanaq.web.problems import Failed, NotFound, Refused
-from almanaq.web.records import all_columns
+from almanaq.web.records import all_columns, draw_kept
 from almanaq.web.store import Answer, new_id
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Board:
     """A board as it is kept.
 
     Attributes:
-        items: `{"text"}`, or `{"answer", "title", "suql"}`.
+        items: `{"text"}`, or `{"answer", "title", "suql", "chart"}`; a chart is one that a person chose.
         columns: those whose values its texts and titles may hold; None: every one that the server knows.
     """
 
@@ -58,32 +59,32 @@ class Boards:
     def get(self, name: str) -> Board:
         """Return a board; raises NotFound."""
         found = self._find(name)
-        if found is None:
+        if not found:
             raise NotFound(f"there is no board {name!r}")
-        return _read(found)
+        return _read(found[0])
 
     def put(self, name: str, title: str, items: Sequence[dict[str, Any]]) -> None:
         """Keep a board in the place of the one of that name.
 
         Args:
-            items: `{"text"}` or `{"answer", "title"}`; answers that are gone stay where the board has them already.
+            items: `{"text"}` or `{"answer", "title", "chart"}`; answers that are gone stay where the board has them.
 
         Raises:
             NotFound: an answer is not there.
         """
         found = self._find(name)
-        known = {} if found is None else {item["answer"]: item for item in _read(found).items if "answer" in item}
+        known = {item["answer"]: item for board in found[:1] for item in _read(board).items if "answer" in item}
         pinned = [item if "text" in item else self._pin(item, known) for item in items]
         self._write(Board(name, title, tuple(pinned), time.time()))
 
     def delete(self, name: str) -> None:
         """Delete a board; its answers stay. Raises NotFound."""
         self.get(name)
-        self._store.remove_boards(self._ids(name))
+        self._store.remove_boards([answer.id for answer in self._find(name)])
 
     def record(self, board: Board) -> dict[str, Any]:
         """Return a board with its answers as a client gets it; of one that is gone the record is null."""
-        items = [item if "text" in item else item | self._show(item["answer"]) for item in board.items]
+        items = [item if "text" in item else item | self._show(item) for item in board.items]
         return {"name": board.name, "title": board.title, "items": items}
 
     def run(self, name: str, asked: Options) -> Job:
@@ -93,13 +94,17 @@ class Boards:
         """
 
         def work(emit: Emit) -> dict[str, Any]:
+            def report(name: str, data: dict[str, Any]) -> None:
+                if name == "progress":
+                    emit(name, data)
+
             board, left, failed = self.get(name), asked.max_calls, {}
             items = list(board.items)
             for place, item in enumerate(items):
                 if not item.get("suql"):
                     continue
                 emit("progress", {"message": f"running “{item['title']}”", "done": place, "total": len(items)})
-                options, report = replace(asked, max_calls=left), _progress_of(emit)
+                options = replace(asked, max_calls=left)
                 try:
                     record = self._service.sql(item["suql"], (), _RUN_ROWS, None, options).work(report)
                 except Failed as failure:
@@ -120,18 +125,24 @@ class Boards:
         answer = self._store.get(id)
         if answer is None and id not in known:
             raise NotFound("no such answer (any more): it cannot be pinned")
-        pinned = known.get(id) or {"answer": id}
+        pinned = dict(known.get(id) or {"answer": id})
         if answer is not None:
-            pinned = {"answer": id, "title": clip(answer.asked, _TITLE), "suql": answer.record.get("suql")}
-        return pinned | ({"title": item["title"]} if item.get("title") else {})
+            of = answer.record.get("of") or {}
+            title = f"{of['title']}: {of['question']}" if of.get("question") else answer.asked
+            pinned = {"answer": id, "title": clip(title, _TITLE), "suql": answer.record.get("suql")}
+        pinned.pop("chart", None)
+        return pinned | {name: each for name, each in item.items() if each}
 
-    def _show(self, id: str) -> dict[str, Any]:
-        answer = self._store.get(id)
+    def _show(self, item: dict[str, Any]) -> dict[str, Any]:
+        answer = self._store.get(item["answer"])
         if answer is None:
             return {"record": None, "made": None}
         record = answer.record
         rows = record.get("rows", [])[:_ROWS]
         cut = {"rows": rows, "evidence": record.get("evidence", [])[:_ROWS]}
+        if item.get("chart"):
+            with suppress(Refused):  # new rows may make another chart only
+                cut["chart"] = draw_kept(answer, **item["chart"])
         truncated = bool(record.get("truncated")) or len(rows) < len(record.get("rows", []))
         return {"record": record | cut | {"truncated": truncated}, "made": answer.made}
 
@@ -139,11 +150,8 @@ class Boards:
         found = map(self._store.get, self._store.random_ids("board"))
         return (answer for answer in found if answer is not None)
 
-    def _find(self, name: str) -> Answer | None:
-        return next((answer for answer in self._kept() if answer.asked == name), None)
-
-    def _ids(self, name: str) -> list[str]:
-        return [answer.id for answer in self._kept() if answer.asked == name]
+    def _find(self, name: str) -> list[Answer]:
+        return [answer for answer in self._kept() if answer.asked == name]
 
     def _write(self, board: Board) -> None:
         record = {"title": board.title, "items": list(board.items)}
@@ -152,15 +160,10 @@ class Boards:
         answer = Answer(new_id(), "", "board", board.name, model, record, made=board.made, columns=columns)
         pinned = [item["answer"] for item in board.items if "answer" in item]
         with self._store.writing():
-            self._store.remove_boards(self._ids(board.name))
+            self._store.remove_boards([answer.id for answer in self._find(board.name)])
             self._store.pin(answer.id, pinned)  # before there must be room: what is pinned stays
             self._store.put(answer, {})
 
 
 def _read(answer: Answer) -> Board:
     return Board(answer.asked, answer.record["title"], tuple(answer.record["items"]), answer.made, answer.columns)
-
-
-def _progress_of(emit: Emit) -> Emit:
-    """Return what hands on the progress of a query, and nothing else of it."""
-    return lambda name, data: emit(name, data) if name == "progress" else None

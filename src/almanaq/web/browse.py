@@ -6,9 +6,10 @@ are not shown even where queries may read them, and text functions are never cal
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 from almanaq.suql.row_values import python_rows
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
-from almanaq.web.records import CAP, describe_columns
+from almanaq.web.records import CAP, bind_query, describe_columns, type_name
 from almanaq.web.store import read_parquet, write_parquet
 
 if TYPE_CHECKING:
@@ -36,10 +37,18 @@ _CELL = replace(CAP, cell=300)
 """Prose is shown by its beginning."""
 _MOST_ROWS = 1_000_000
 """Rows that a profile reads: of a larger table those at its beginning."""
-_TOP, _BARS = 10, 20
+_TOP, _BARS, _SAMPLE = 10, 20, 2
 _NUMBER = re.compile(r"(smallint|integer|bigint|hugeint|numeric|decimal|real|double)")
 _TIME = re.compile(r"(date|time)")
 _FILTER = re.compile(r"(?P<operator>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.DOTALL)
+_TAKES: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "boolean": ({"true": True, "false": False}.__getitem__, "true or false"),
+    "timestamp": (datetime.datetime.fromisoformat, "a moment, as 2024-05-31 12:30"),
+    "date": (datetime.date.fromisoformat, "a day, as 2024-05-31"),
+    "time": (datetime.time.fromisoformat, "a time, as 12:30"),
+    "": (float, "a number, as 4.5"),
+}
+"""By the beginning of a type, how its values are read and called; "": of numbers."""
 _COMPARES = {"=": exp.EQ, "!=": exp.NEQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE}
 
 
@@ -58,10 +67,17 @@ def read_rows(
     shown = [column for column in relation.columns if not column.private]
     start = 0 if cursor is None else read_cursor(cursor)
     query = exp.select(*(_column(each) for each in shown)).from_(table_of(relation.name))
+    known = {column.name: column for column in relation.columns}
+
+    def find(name: str) -> tuple[exp.Column, str]:
+        column = _sortable(relation, name)
+        return _column(column), column.type
+
     for condition in filters:
-        query = query.where(_condition(relation, condition))
+        query = query.where(_condition(condition, known, find))
     keys = [column for each in relation.key if (column := relation.column(each)) is not None and not column.private]
-    ordered = [] if sort is None else [(_sortable(relation, sort.removeprefix("-")), sort.startswith("-"))]
+    name, down = _split_sort(sort, known)
+    ordered = [] if sort is None else [(_sortable(relation, name), down)]
     for column, down in [*ordered, *((key, False) for key in keys)]:
         query = query.order_by(exp.Ordered(this=_column(column), desc=down, nulls_first=False))
     suql = query.limit(limit + 1).offset(start).sql(connection.engine.dialect)
@@ -69,7 +85,7 @@ def read_rows(
     capped = _CELL.fit(exact_numbers(plain(python_rows(table.slice(0, limit), exact=True))))
     more = table.num_rows > len(capped.rows)
     return {
-        "columns": describe_columns(connection.engine, suql, (), table),
+        "columns": describe_columns(connection.catalog, bind_query(connection.engine, suql), table),
         "rows": capped.rows,
         "cells_cut": capped.cells_cut,
         "next": make_cursor(start + len(capped.rows)) if more else None,
@@ -99,7 +115,6 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
 
 
 def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> pa.ChunkedArray:
-    """Return the places of the rows that pass, in their order."""
     import duckdb
     import numpy as np
     import pyarrow as pa
@@ -108,13 +123,17 @@ def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> p
 
     columns = {name: exp.column(f"c{number}") for number, name in reversed([*enumerate(table.column_names)])}
     query = exp.select("place").from_("kept")
+
+    def find(name: str) -> tuple[exp.Column, str]:
+        if name not in columns:
+            raise Refused(422, f"no column named {name!r}{suggest(name, list(columns))}")
+        return columns[name], type_name(table.schema.types[table.column_names.index(name)])
+
     for written in filters:
-        name, operator, value = _split(written, columns)
-        query = query.where(_compare(_known(name, columns), operator, value))
+        query = query.where(_condition(written, columns, find))
     if sort is not None:
-        down = sort not in columns and sort.startswith("-")
-        key = _known(sort.removeprefix("-") if down else sort, columns)
-        query = query.order_by(exp.Ordered(this=key, desc=down, nulls_first=False))
+        name, down = _split_sort(sort, columns)
+        query = query.order_by(exp.Ordered(this=find(name)[0], desc=down, nulls_first=False))
     kept = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
     kept = kept.append_column("place", pa.array(np.arange(table.num_rows)))
     if not filters and sort is None:
@@ -193,10 +212,13 @@ class _Profile:
                 record["histogram"] = self._histogram(column, float(known["least"]), float(known["most"]))
             else:
                 record["top"] = self._top(column)
+        else:
+            filled = exp.Not(this=exp.Is(this=_column(column), expression=exp.Null()))
+            texts = self._rows(self._select(column, _column(column)).where(filled).limit(_SAMPLE))
+            record["sample"] = [_CELL.cut(plain(text)) for (text,) in texts]
         return exact_numbers(plain(record))  # type: ignore[no-any-return]
 
     def _histogram(self, column: Column, least: float, most: float) -> list[dict[str, Any]]:
-        """Return how many rows lie in each of some ranges of one width."""
         step = (most - least) / _BARS
         value = exp.cast(_column(column), "double")
         place = exp.Floor(
@@ -266,30 +288,21 @@ def _sortable(relation: Relation, name: str) -> Column:
     return column
 
 
-def _condition(relation: Relation, written: str) -> exp.Expr:
-    name, operator, value = _split(written, [column.name for column in relation.columns])
-    return _compare(_column(_sortable(relation, name)), operator, value)
+def _split_sort(sort: str | None, names: Collection[str]) -> tuple[str, bool]:
+    """Return the column to sort by, and whether the largest comes first; names may begin with a hyphen."""
+    down = sort is not None and sort not in names and sort.startswith("-")
+    return (sort or "").removeprefix("-" if down else ""), down
 
 
-def _split(written: str, names: Iterable[str]) -> tuple[str, str, str]:
-    """Return the column, the operator and the value of a condition; names may hold operators."""
+def _condition(written: str, names: Collection[str], find: Callable[[str], tuple[exp.Column, str]]) -> exp.Expr:
+    """Return a filter as SQL; `find` gives a column and its type. Names may hold operators."""
     named = max((name for name in names if written.startswith(name)), key=len, default="")
     found = _FILTER.fullmatch(written, len(named)) if named else None
-    if found is not None:
-        return named, found["operator"], found["value"]
-    found = _FILTER.search(written)
+    found = found or _FILTER.search(written)
     if found is None or not found.start():
         raise Refused(422, f"filter: {written!r} is no condition; write column=value, or one of != > < >= <= ~")
-    return written[: found.start()], found["operator"], found["value"]
-
-
-def _known(name: str, columns: Mapping[str, exp.Column]) -> exp.Column:
-    if name not in columns:
-        raise Refused(422, f"no column named {name!r}{suggest(name, list(columns))}")
-    return columns[name]
-
-
-def _compare(column: exp.Column, operator: str, value: str) -> exp.Expr:
+    name, operator, value = written[: found.start()], found["operator"], found["value"]
+    column, kind = find(name)
     if operator == "~":
         text = exp.Lower(this=exp.cast(column, "text"))
         place = exp.StrPosition(this=text, substr=exp.Literal.string(value.lower()))
@@ -297,6 +310,13 @@ def _compare(column: exp.Column, operator: str, value: str) -> exp.Expr:
     if not value:
         missing = exp.Is(this=column, expression=exp.Null())
         return exp.Not(this=missing) if operator == "!=" else missing
+    start = "" if _NUMBER.match(kind) else next((each for each in _TAKES if each and kind.startswith(each)), None)
+    if start is not None and not kind.endswith("[]"):
+        read, takes = _TAKES[start]
+        try:
+            read(value.strip())
+        except (ValueError, KeyError):
+            raise Refused(422, f"filter: {name} takes {takes}, not {value!r}") from None
     return _COMPARES[operator](this=column, expression=exp.Literal.string(value))
 
 

@@ -13,11 +13,12 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from almanaq.errors import UsageError
 from almanaq.users import User, Users
@@ -128,18 +129,18 @@ class Gate:
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             return
-        request = _Request(scope)
+        request = _Request(scope, receive)
         sealed = _add_headers(send)
         refused = self._find_refusal(request)
         if refused is not None:
             await _refuse(sealed, request, refused)
         elif (login := self._find_login(request)) is not None:
-            await _redirect(sealed, *login)
+            place, cookie = login
+            await Response(b"", 303, {"location": place, "set-cookie": cookie})(scope, receive, sealed)
         else:
             await self._let_through(scope, receive, sealed, request)
 
     def _find_refusal(self, request: _Request) -> Problem | None:
-        """Return what is wrong with a request that may not come in."""
         access, host = self._access, request.sole_header("host")
         if not access.knows_host(host):
             message = (
@@ -158,7 +159,6 @@ class Gate:
         return None
 
     def _is_known(self, request: _Request) -> bool:
-        """Return whether somebody asks who may."""
         access = self._access
         if access.users is not None:
             return self._find_user(request) is not None
@@ -172,16 +172,15 @@ class Gate:
         if access.users.header and _is_same(bearer, access.token or ""):
             return access.users.named(request.sole_header(access.users.header))
         shown = "" if request.is_api or request.method != "GET" else dict(request.query).get("token", "")
-        found = map(access.users.with_token, filter(None, (bearer, shown, request.cookie(access.cookie))))
+        found = map(access.users.with_token, filter(None, (bearer, shown, request.cookies.get(access.cookie))))
         return next(found, None)
 
     def _is_allowed(self, request: _Request) -> bool:
         if _is_same(request.bearer, self._access.token or ""):
             return True
-        return _is_same(request.cookie(self._access.cookie), self._access.session())
+        return _is_same(request.cookies.get(self._access.cookie, ""), self._access.session())
 
     def _shows_token(self, request: _Request) -> bool:
-        """Return whether the address of a page has the token in it."""
         token = dict(request.query).get("token", "")
         return request.method == "GET" and not request.is_api and _is_same(token, self._access.token or "")
 
@@ -227,20 +226,18 @@ class _TooLarge(HTTPException):
         super().__init__(413, f"a request may hold {most:,} bytes")
 
 
-class _Request:
+class _Request(Request):
     """What the gate looks at of a request."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.method: str = scope["method"]
-        # A path that begins with two slashes would be another host in a Location.
-        self.path = "/" + str(scope["path"]).lstrip("/\\")
-        self.query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-        self._headers: dict[str, str] = {}
-        self._twice: set[str] = set()
-        for name, value in scope["headers"]:
-            key = name.decode("latin-1").lower()
-            self._twice |= {key} & self._headers.keys()
-            self._headers[key] = value.decode("latin-1")
+    @property
+    def path(self) -> str:
+        """The path; one that begins with two slashes would be another host in a Location."""
+        return "/" + str(self.scope["path"]).lstrip("/\\")
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        """Names and values of the query string."""
+        return parse_qsl(self.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
 
     @property
     def bearer(self) -> str:
@@ -254,20 +251,12 @@ class _Request:
         return self.path.startswith(("/api/", "/mcp", "/openapi.json"))
 
     def header(self, name: str) -> str:
-        """Return a header's value; "" where there is none."""
-        return self._headers.get(name, "")
+        """Return a header's value, the last; "" where there is none."""
+        return next(reversed(self.headers.getlist(name)), "")
 
     def sole_header(self, name: str) -> str:
         """Return the value of a header that is to be trusted: "" also where it comes twice."""
-        return "" if name in self._twice else self.header(name)
-
-    def cookie(self, name: str) -> str:
-        """Return a cookie's value; "" where there is none."""
-        try:
-            found = SimpleCookie(self.header("cookie")).get(name)
-        except CookieError:
-            return ""
-        return found.value if found else ""
+        return "" if len(self.headers.getlist(name)) > 1 else self.header(name)
 
     def foreign_site(self) -> str | None:
         """Return the site that sent a request, where that is another than this server.
@@ -305,19 +294,8 @@ async def _refuse(send: Send, request: _Request, problem: Problem) -> None:
     status, body, media = problem.status, json.dumps(problem.record()).encode(), MEDIA_TYPE
     if status == 401 and request.method == "GET" and "text/html" in request.header("accept"):
         body, media = _DOOR, "text/html; charset=utf-8"
-    headers = [(b"content-type", media.encode()), (b"content-length", str(len(body)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", b'Bearer realm="almanaq"'))
-    if status == 413:
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
-
-
-async def _redirect(send: Send, place: str, cookie: str) -> None:
-    headers = [(b"location", place.encode("ascii")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})
+    more = {401: {"www-authenticate": 'Bearer realm="almanaq"'}, 413: {"connection": "close"}}.get(status)
+    await Response(body, status, more, media)(request.scope, request.receive, send)
 
 
 def _split(host: str) -> tuple[str, int | None]:

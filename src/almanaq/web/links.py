@@ -42,7 +42,6 @@ def links_record(connection: Connection, question: str, at: int) -> dict[str, An
 
 
 def _describe_meanings(links: Links, span: Span) -> list[dict[str, str]]:
-    """Return what the words of a span may mean, the likeliest first."""
     same = (each for each in links.spans if (each.first, each.last) == (span.first, span.last))
     ranked = sorted((each for each in same if each.kind in _KINDS), key=lambda each: -each.score)
     found = {tuple(record.values()): record for each in ranked for record in _describe(each)}

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
+from almanaq.charts.choose import DrawnKind, draw_columns
+from almanaq.display import label_column
 from almanaq.encode import CsvWriter, RecordCap, exact_numbers, plain
-from almanaq.errors import AlmanaqError
+from almanaq.errors import AlmanaqError, UsageError
 from almanaq.suql.catalog.lineage import origins
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.estimate import columns_read as columns_of_plan
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.text_functions import is_model_call
+from almanaq.web.problems import Refused
 from almanaq.web.store import read_parquet
 
 if TYPE_CHECKING:
@@ -25,17 +28,14 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.models.protocols import Models
+    from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
     from almanaq.suql.result import Evidence, UnknownAnswer
-    from almanaq.web.store import Columns
+    from almanaq.web.store import Answer, Columns
 
 
-def _utf8_length(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
-CAP = RecordCap(size=1_000_000, cell=16_000, measure=_utf8_length)
+CAP = RecordCap(size=1_000_000, cell=16_000, measure=lambda text: len(text.encode("utf-8", "surrogatepass")))
 """What a response may hold; its size is in bytes."""
 
 
@@ -95,41 +95,62 @@ def format_rows(rows: bytes, format: RowFormat) -> bytes:
     return buffer.getvalue()
 
 
+def draw_kept(answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = "") -> dict[str, Any]:
+    """Return the chart that a person chose of the kept rows of an answer; raises Refused where they make none."""
+    if answer.rows is None:
+        raise Refused(422, "this answer has no rows to draw")
+    try:
+        title = answer.asked if answer.kind == "ask" else ""
+        return draw_columns(read_parquet(answer.rows), kind, x, y, colour, title).spec()
+    except UsageError as error:
+        raise Refused(422, str(error)) from error
+
+
 _NAMES = {
-    "string": "text",
-    "large_string": "text",
-    "string_view": "text",
-    "bool": "boolean",
-    "int8": "smallint",
-    "int16": "smallint",
-    "int32": "integer",
-    "int64": "bigint",
-    "uint8": "smallint",
-    "uint16": "integer",
-    "uint32": "bigint",
-    "uint64": "numeric",
-    "float": "real",
-    "double": "double precision",
-    "date32[day]": "date",
-    "binary": "bytea",
-    "large_binary": "bytea",
-    "null": "text",
-    "month_day_nano_interval": "interval",
+    arrow: name
+    for name, types in {
+        "text": "string large_string string_view null",
+        "boolean": "bool",
+        "smallint": "int8 int16 uint8",
+        "integer": "int32 uint16",
+        "bigint": "int64 uint32",
+        "numeric": "uint64",
+        "real": "float",
+        "double precision": "double",
+        "date": "date32[day]",
+        "bytea": "binary large_binary",
+        "interval": "month_day_nano_interval",
+    }.items()
+    for arrow in types.split()
 }
 
 
-def describe_columns(engine: Engine, suql: str, parameters: Sequence[Any], table: pa.Table) -> list[dict[str, str]]:
+def bind_query(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> exp.Expr | None:
+    """Return the tree of a query with its names resolved; None for one that cannot be bound any more."""
+    try:
+        return engine.bound(suql, parameters).tree
+    except AlmanaqError:
+        return None
+
+
+def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -> list[dict[str, str]]:
     """Return name, type and kind of each column: `answer`, `free_text`, `enum` or `structured`.
 
+    `label` is there where the engine made the name of a function: what the column holds, in words.
+
     Args:
-        suql: the query that gave the table; its further columns are no concern of whoever sees the table.
+        tree: the query that gave the table, bound; its further columns are no concern of whoever sees the table.
     """
-    found = column_kinds(engine, suql, parameters)[: table.num_columns]
+    found = column_kinds(catalog, tree)[: table.num_columns]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
-    return [
+    columns = [
         {"name": field.name, "type": type_name(field.type), "kind": kind}
         for field, kind in zip(table.schema, found, strict=True)
+    ]
+    return [
+        column | ({"label": label} if (label := label_column(column["name"])) != column["name"] else {})
+        for column in columns
     ]
 
 
@@ -154,25 +175,21 @@ def type_name(kind: pa.DataType) -> str:
     return _NAMES.get(str(kind), str(kind))
 
 
-def column_kinds(engine: Engine, suql: str, parameters: Sequence[Any] = ()) -> list[str]:
-    """Return what each column of a query is made of; () for a query that cannot be bound any more."""
-    try:
-        tree = engine.bound(suql, parameters).tree
-    except AlmanaqError:
-        return []
-    select: exp.Expr = tree
+def column_kinds(catalog: Catalog, tree: exp.Expr | None) -> list[str]:
+    """Return what each column of a bound query is made of."""
+    select = tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
-    return [_kind(engine, item) for item in select.selects] if isinstance(select, exp.Select) else []
+    return [_kind(catalog, item) for item in select.selects] if isinstance(select, exp.Select) else []
 
 
-def _kind(engine: Engine, item: exp.Expr) -> str:
+def _kind(catalog: Catalog, item: exp.Expr) -> str:
     if any(is_model_call(call) for call in item.find_all(exp.Anonymous)):
         return "answer"
     bare = item.unalias()
     if not isinstance(bare, exp.Column):
         return "structured"
-    found = {column.kind.value for _, column in origins(bare, engine.catalog)}
+    found = {column.kind.value for _, column in origins(bare, catalog)}
     return found.pop() if len(found) == 1 else "structured"
 
 
@@ -184,19 +201,14 @@ def all_columns(connection: Connection) -> Columns:
 
 
 def columns_read(
-    connection: Connection,
-    suql: str,
-    parameters: Sequence[Any],
-    evidence: Sequence[Sequence[Evidence | UnknownAnswer]] = (),
+    connection: Connection, tree: exp.Expr | None, evidence: Sequence[Sequence[Evidence | UnknownAnswer]] = ()
 ) -> Columns:
-    """Return the columns that a query reads in any place, with those that its quotes and unknown answers show.
+    """Return the columns that a bound query reads in any place, with those that its quotes and unknown answers show.
 
     A condition counts as well: which rows are there tells of its column.
     """
     catalog = connection.catalog
-    try:
-        tree = connection.engine.bound(suql, parameters).tree
-    except AlmanaqError:
+    if tree is None:
         return all_columns(connection)
     found = {(relation.name, column.name) for relation, column in origins(tree, catalog)}
     for relation, column in {(quote.relation, quote.column) for row in evidence for quote in row}:
@@ -206,14 +218,18 @@ def columns_read(
     return frozenset(found)
 
 
-def columns_of_reply(connection: Connection, response: Response) -> Columns:
-    """Return the columns that a reply may show: of anything but the rows of a query, every one there is."""
+def columns_of_reply(connection: Connection, response: Response, tree: exp.Expr | None) -> Columns:
+    """Return the columns that a reply may show: of anything but the rows of a query, every one there is.
+
+    Args:
+        tree: its query as it ran, bound.
+    """
     if response.status != "answered" or response.suql is None or response.error is not None:
         return all_columns(connection)
     shown_places: tuple[Sequence[Evidence | UnknownAnswer], ...] = (*response.evidence, response.unknown)
-    found = set(columns_read(connection, connection.agent.as_run(response.suql), (), shown_places))
+    found = set(columns_read(connection, tree, shown_places))
     for suql in filter(None, (response.meant, response.of)):
-        found |= columns_read(connection, suql, ())
+        found |= columns_read(connection, bind_query(connection.engine, suql))
     shown = response.shown
     if shown is not None:
         found |= {(shown.relation, name) for name in shown.columns}
@@ -240,9 +256,9 @@ def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any]
     """Return the plan of a query: its stages, and what `expected_record` says."""
     explanation = connection.explain(suql, parameters, dialect=connection.engine.dialect)
     stages = plain(explanation.to_json())
-    mark = _mark(connection, suql, parameters, stages)
-    expected = expected_record(connection, suql, parameters)
-    return {"plan": mark, "stages": stages, **expected}
+    parts = [suql, plain(list(parameters)), stages, connection.models.name]  # another plan has another mark
+    mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+    return {"plan": mark, "stages": stages, **expected_record(connection, suql, parameters)}
 
 
 def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
@@ -271,9 +287,3 @@ def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
         return 0.0
     price = models.price
     return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
-
-
-def _mark(connection: Connection, suql: str, parameters: Sequence[Any], stages: Any) -> str:
-    """Return a short text that is another whenever the query, its plan or the model is another."""
-    parts = [suql, plain(list(parameters)), stages, connection.models.name]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]

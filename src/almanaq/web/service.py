@@ -7,12 +7,16 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+
+import sqlglot
+from sqlglot import exp
 
 from almanaq.accounts import Account, LastingBudget
 from almanaq.agent.checked import source_id
@@ -29,11 +33,13 @@ from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import Interrupted, Watch, current_watch
 from almanaq.suql.result import Evidence, Result
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
     MOST_ROWS,
     all_columns,
+    bind_query,
     client_record,
     columns_of_reply,
     columns_read,
@@ -57,6 +63,9 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
+_CALLS_TEXT = re.compile(rf"\b(?:{'|'.join(TEXT_FUNCTIONS)})\b", re.IGNORECASE)
+_OF_COUNTS = {"expressions", "from_", "from", "where", "kind"}
+"""Parts of a query that only counts the rows of its WHERE."""
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
@@ -92,6 +101,40 @@ class KeptAnswer:
     columns: Columns | None
     table: pa.Table | None = None
     evidence: Sequence[Sequence[Evidence]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which answer's query was edited, what the edited one is called, and the conversation that shows it again."""
+
+    answer: str
+    title: str
+    conversation: str = ""
+
+
+@dataclass
+class _Heard:
+    """Hands events on, and remembers how far the query is."""
+
+    emit: Emit
+    suql: str = ""
+    read: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, name: str, data: dict[str, Any]) -> None:
+        if name == "query":
+            self.suql, self.read = data["suql"], {}
+        elif "done" in data:
+            self.read = data
+        self.emit(name, data)
+
+    def describe(self, dialect: str) -> str:
+        """Return what is known of a query that was stopped before any row was sure."""
+        if not self.read:
+            return "stopped before any row was sure: nothing is kept"
+        of = f" of {self.read['total']:,}" if self.read["total"] else ""
+        found = f"{self.read['passed']:,}"
+        found = f"the count is at least {found}" if _counts_rows(self.suql, dialect) else f"{found} passed"
+        return f"stopped after {self.read['done']:,}{of} rows were read: {found}; nothing is kept"
 
 
 @dataclass
@@ -145,7 +188,7 @@ class Service:
         own = conversation or new_id()
 
         def work(emit: Emit) -> dict[str, Any]:
-            id = new_id()
+            id, emit = new_id(), _Heard(emit)
             emit("start", {"id": id, "conversation": own, "link": link(id)})
             # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
@@ -153,7 +196,7 @@ class Service:
                 raise NotFound(_NO_CONVERSATION)
             turns = [answer.turn for answer in earlier if answer.turn is not None]
             with self._track_conversation(own), citing() as cited:
-                with emit_progress(emit), self._stoppable(id):
+                with emit_progress(emit), self._stoppable(id, emit):
                     for event in self.connection.ask_stream(question, turns, options=self._options(asked)):
                         if isinstance(event, Finished):
                             response = event.response
@@ -167,17 +210,32 @@ class Service:
 
         return self.job(self._log("ask", work, question=question), asked, own)
 
-    def sql(self, suql: str, params: Sequence[Any], max_rows: int, plan: str | None, asked: Options) -> Job:
-        """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says."""
+    def sql(
+        self,
+        suql: str,
+        params: Sequence[Any],
+        max_rows: int,
+        plan: str | None,
+        asked: Options,
+        origin: Origin | None = None,
+    ) -> Job:
+        """Run a query; raises PlanChanged, as the job's end, where it would not go as `plan` says.
+
+        Args:
+            origin: of a query that somebody edited; raises NotFound where its answer is gone.
+        """
 
         def work(emit: Emit) -> dict[str, Any]:
+            before = None if origin is None else self.store.get(origin.answer)
+            if origin is not None and before is None:
+                raise NotFound("no such answer (any more): leave out `of`")
             if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
                 raise PlanChanged
-            id = new_id()
+            id, emit = new_id(), _Heard(emit, suql)
             emit("start", {"id": id, "link": link(id)})
             self._emit_estimate(suql, emit, params)
             more: dict[str, Any] = {}
-            with citing() as cited, emit_progress(emit), self._stoppable(id):
+            with citing() as cited, emit_progress(emit), self._stoppable(id, emit):
                 try:
                     options = self._options(asked, max_rows)
                     result = self.connection.sql(suql, params, options=options, dialect=self.connection.engine.dialect)
@@ -186,10 +244,19 @@ class Service:
                 except AlmanaqError as error:
                     known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            record = self._describe_result(result, params, cited) | {"id": id, "link": link(id), "suql": suql, **more}
-            columns = columns_read(self.connection, suql, params, (*result.evidence, result.unknown))
+            tree = bind_query(self.connection.engine, suql, params)
+            record = self._describe_result(result, tree, cited) | {"id": id, "link": link(id), "suql": suql, **more}
+            shown = columns_read(self.connection, tree, (*result.evidence, result.unknown))
+            columns: Columns | None = shown
+            conversation = ""
+            if origin is not None and before is not None:
+                question = before.record.get("question") or (before.record.get("of") or {}).get("question")
+                record |= {"of": {"id": origin.answer, "title": origin.title, "question": question}}
+                # It shows the question as well, which may name what only those who see that answer may know.
+                columns = None if before.columns is None else shown | before.columns
+                conversation = origin.conversation
             kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
-            return self._add_budgets_left(self._keep_answer(kept, cited))
+            return self._add_budgets_left(self._keep_answer(kept, cited, conversation, goes_on=bool(conversation)))
 
         return self.job(self._log("sql", work, query=suql), asked)
 
@@ -241,7 +308,7 @@ class Service:
         token.cancel()
 
     @contextmanager
-    def _stoppable(self, id: str) -> Iterator[None]:
+    def _stoppable(self, id: str, heard: _Heard) -> Iterator[None]:
         """Let `stop` end a query that is being watched; raises Refused where no row of it is sure."""
         watch, token = current_watch(), CancelToken()
         assert watch is not None
@@ -251,7 +318,7 @@ class Service:
                 yield
         except (asyncio.CancelledError, Interrupted):
             if token.is_canceled:
-                raise Refused(409, "stopped before any row was sure") from None
+                raise Refused(409, heard.describe(self.connection.engine.dialect)) from None
             raise
         finally:
             del self._running[id]
@@ -268,7 +335,6 @@ class Service:
 
     @contextmanager
     def _track_conversation(self, conversation: str) -> Iterator[None]:
-        """Mark a conversation as running, so that it can be deleted meanwhile."""
         with self._keeping:
             self._under_way[conversation] = True
         try:
@@ -281,14 +347,15 @@ class Service:
         self, id: str, conversation: str, response: Response, cited: CitedTexts, earlier: Sequence[Answer]
     ) -> dict[str, Any]:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
-        columns = []
+        connection, columns, tree = self.connection, [], None
+        if response.suql is not None:
+            tree = bind_query(connection.engine, connection.agent.as_run(response.suql))
         if response.table is not None and response.suql is not None:
-            ran = self.connection.agent.as_run(response.suql)
-            columns = describe_columns(self.connection.engine, ran, (), response.table)
+            columns = describe_columns(connection.catalog, tree, response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         record = client_record(response_record(response), cited, columns, len(response.rows)) | named
         record |= {"keys": _row_keys(response, len(record["rows"]))} | ({"stopped": True} if response.stopped else {})
-        shown = columns_of_reply(self.connection, response)
+        shown = columns_of_reply(connection, response, tree)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
@@ -309,10 +376,12 @@ class Service:
     def _describe_partial(self, error: AlmanaqError, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any] | None:
         """Return the rows that were sure when the budget ran out; None where there are none."""
         found = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
-        return self._describe_result(found, params, cited) if isinstance(found, Result) else None
+        if not isinstance(found, Result):
+            return None
+        return self._describe_result(found, bind_query(self.connection.engine, found.suql, params), cited)
 
-    def _describe_result(self, result: Result, params: Sequence[Any], cited: CitedTexts) -> dict[str, Any]:
-        columns = describe_columns(self.connection.engine, result.suql, params, result.table)
+    def _describe_result(self, result: Result, tree: exp.Expr | None, cited: CitedTexts) -> dict[str, Any]:
+        columns = describe_columns(self.connection.catalog, tree, result.table)
         return client_record(result_record(result, MOST_ROWS), cited, columns, len(result))
 
     def _keep_answer(
@@ -351,6 +420,8 @@ class Service:
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
+        if not _CALLS_TEXT.search(suql):
+            return
         try:
             found = expected_record(self.connection, suql, params)
         except AlmanaqError:
@@ -373,6 +444,18 @@ class Service:
             fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
             found.append(self._conversations.setdefault(conversation, fresh))
         return tuple(found)
+
+
+def _counts_rows(suql: str, dialect: str) -> bool:
+    """Return whether a query counts the rows of one table that pass: of those read so far it is no more than that."""
+    try:
+        tree = sqlglot.parse_one(suql, dialect=dialect)
+    except sqlglot.errors.SqlglotError:
+        return False
+    if not isinstance(tree, exp.Select) or {key for key, each in tree.args.items() if each} - _OF_COUNTS:
+        return False
+    counted = [item.unalias() == exp.Count(this=exp.Star(), big_int=True) for item in tree.selects]
+    return counted == [True] and [*tree.find_all(exp.Select)] == [tree]
 
 
 def link(id: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import hashlib
 import json
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
@@ -13,12 +14,16 @@ from typing import Annotated, Any, Protocol
 from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
+from starlette.background import BackgroundTask
 
 from almanaq.charts.chart import read_spec
+from almanaq.charts.choose import DrawnKind
 from almanaq.display import visible
+from almanaq.errors import AlmanaqError
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
 from almanaq.web.boards import Board, Boards
-from almanaq.web.problems import NotFound
+from almanaq.web.problems import NotFound, Refused
+from almanaq.web.records import bind_query, draw_kept
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
@@ -45,6 +50,13 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     boards = Boards(service)
     questions = cache(lambda: sample_questions(service.connection))
 
+    @cache
+    def prepare() -> None:
+        """Make what the first answer would wait for: the index of words, and what the engine reads once."""
+        with suppress(AlmanaqError):  # the question itself will say so
+            service.connection.agent.word_index()
+        bind_query(service.connection.engine, "SELECT 1")
+
     async def page(name: str, *, status: int = 200, **values: Any) -> Response:
         about = await asyncio.to_thread(about_record, service)
         text = await asyncio.to_thread(
@@ -56,9 +68,10 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
     async def chat() -> Response:
         found = await asyncio.to_thread(list_tables, service.connection.catalog, "", SHOWN_TABLES, None)
         more = found["total"] - len(found["tables"])
-        return await page(
-            "chat.html", samples=await asyncio.to_thread(questions), tables=found["tables"], more_tables=more
-        )
+        samples = await asyncio.to_thread(questions)
+        made = await page("chat.html", samples=samples, tables=found["tables"], more_tables=more)
+        made.background = BackgroundTask(asyncio.to_thread, prepare)
+        return made
 
     @router.get("/tables")
     async def tables(
@@ -93,11 +106,17 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
         return Response(text.encode("utf-8", "replace"), media_type="text/html; charset=utf-8", headers=headers)
 
     @router.get("/a/{id}")
-    async def permalink(id: str, request: Request) -> Response:
+    async def permalink(
+        id: str, request: Request, kind: DrawnKind | None = None, x: str = "", y: str = "", colour: str = ""
+    ) -> Response:
         found = await asyncio.to_thread(service.store.get, id)
         if found is None:
             return await page("gone.html", status=404)
         request.scope["almanaq.record"] = found.record  # for the audit log
+        if kind is not None:
+            with suppress(Refused):
+                chart = await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)
+                found.record["chart"] = chart
         return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell, draw=_draw_chart)
 
     @router.get("/accuracy")
@@ -184,7 +203,6 @@ def _show_time(made: float) -> str:
 
 
 def _show_cell(cell: Any) -> str:
-    """Return a cell as people read it."""
     if cell is None:
         return ""
     if isinstance(cell, list):

@@ -261,8 +261,8 @@ class AnswerStore:
             found = self.conversation(conversation)
             for answer in found:
                 self._delete(connection, answer.id, conversation)
-        if found:
-            self._truncate_log()
+        if found:  # write it over in the log of changes too; where somebody reads just now, the next time
+            self.read("PRAGMA wal_checkpoint(TRUNCATE)", ())
         return bool(found)
 
     def pin(self, board: str, answers: Iterable[str]) -> None:
@@ -357,7 +357,7 @@ class AnswerStore:
     def make_room(self, keeping: str) -> None:
         """Delete the oldest answers until the rest fits, inside `writing`; raises SourceError where it never does."""
         with self.writing() as connection:
-            while self._used_bytes() > self._most:
+            while self._page * (self._count_pages("page_count") - self._count_pages("freelist_count")) > self._most:
                 oldest = connection.execute(
                     "SELECT id, conversation, source FROM answer WHERE id <> ?"
                     " ORDER BY kind = 'board' OR id IN (SELECT answer FROM verdict UNION SELECT answer FROM pin), made"
@@ -368,11 +368,8 @@ class AnswerStore:
                     raise SourceError(f"it alone exceeds the store ({self._most:,} bytes): raise --store-mb")
                 self._delete(connection, oldest[0], oldest[1], oldest[2])
 
-    def _used_bytes(self) -> int:
-        """Return what the pages of all tables take that are in use."""
-        pages = self._connection.execute("PRAGMA page_count").fetchone()[0]
-        free = self._connection.execute("PRAGMA freelist_count").fetchone()[0]
-        return (int(pages) - int(free)) * self._page
+    def _count_pages(self, which: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {which}").fetchone()[0])
 
     def _delete(self, connection: sqlite3.Connection, id: str, conversation: str, source: str | None = None) -> None:
         connection.execute("DELETE FROM answer WHERE id = ?", (id,))
@@ -397,14 +394,6 @@ class AnswerStore:
         *head, sum_ = row
         self.check(sum_, *head)
         return tuple(head) if self.sees(columns_from_text(head[5])) else None
-
-    def _truncate_log(self) -> None:
-        """Write what was deleted over in the log of changes too; where somebody reads just now, the next time."""
-        with self._lock:
-            try:
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            except UNUSABLE as problem:
-                raise self._unusable(problem) from problem
 
     def _unusable(self, problem: Exception | str) -> SourceError:
         return SourceError(

@@ -21,15 +21,10 @@ _KEEP_ALIVE = 10.0
 _NOBODY = 499
 
 
-def wants_events(request: Request) -> bool:
-    """Return whether a client asked for events."""
-    return "text/event-stream" in request.headers.get("accept", "")
-
-
 async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
     """Run a job and return its response; a stream of events is begun at once."""
     events = _with_problems(runner.run(job))
-    if wants_events(request):
+    if "text/event-stream" in request.headers.get("accept", ""):
         return EventStream(events)
     collecting = asyncio.ensure_future(_await_last(events))
     gone = asyncio.ensure_future(_await_disconnect(request.receive))
@@ -118,14 +113,10 @@ class EventStream(Response):
                     )
             finally:
                 gone.cancel()
-                await _cancel_event(following)
+                if following is not None:
+                    following.cancel()
+                    await asyncio.gather(following, return_exceptions=True)
         await send({"type": "http.response.body", "body": b""})
-
-
-async def _cancel_event(following: asyncio.Future[Event | None] | None) -> None:
-    if following is not None:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
 
 
 def _write_event(event: Event | None) -> bytes:
@@ -144,6 +135,5 @@ async def _await_last(events: AsyncIterator[Event]) -> Event:
 
 
 async def _await_disconnect(receive: Receive) -> None:
-    """Wait until the client has closed the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -18,7 +18,6 @@ import secrets
 import select
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
@@ -26,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from almanaq.errors import UsageError
 
@@ -140,20 +139,9 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return made
 
 
-class SharedCount:
-    """A whole number that a process and those forked from it share; it outlives each of them."""
-
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 8)
-
-    @property
-    def value(self) -> int:
-        """The number."""
-        return int(struct.unpack_from("q", self._memory)[0])
-
-    @value.setter
-    def value(self, number: int) -> None:
-        struct.pack_into("q", self._memory, 0, number)
+def share_count() -> ctypes.c_int64:
+    """Return a whole number, its `value`, that a process and those forked from it share; it outlives each of them."""
+    return ctypes.c_int64.from_buffer(mmap.mmap(-1, 8))
 
 
 @dataclass
@@ -167,7 +155,7 @@ class Worker:
     """
 
     health: socket.socket | None = None
-    calls: SharedCount = field(default_factory=SharedCount)
+    calls: ctypes.c_int64 = field(default_factory=share_count)
     restarts: int = 0
     _ready: int | None = None
 
@@ -189,27 +177,15 @@ def supervise(port: int, say: Callable[[str], None]) -> Iterator[Worker]:
         port: where the server listens, for the Host header.
         say: tells the user why a worker was ended.
     """
-    if not _can_supervise():
-        yield Worker()
-        return
-    supervisor = _Supervisor(port, say)
-    worker = supervisor.run()
-    yield worker
-
-
-def _can_supervise() -> bool:
-    return (
-        sys.platform == "linux"
-        and hasattr(os, "pidfd_open")
-        and threading.current_thread() is threading.main_thread()
-        and threading.active_count() == 1
-    )
+    alone = threading.current_thread() is threading.main_thread() and threading.active_count() == 1
+    watched = sys.platform == "linux" and hasattr(os, "pidfd_open") and alone
+    yield _Supervisor(port, say).run() if watched else Worker()
 
 
 class _Supervisor:
     def __init__(self, port: int, say: Callable[[str], None]) -> None:
         self._port, self._say = port, say
-        self._calls, self._restarts = SharedCount(), 0
+        self._calls, self._restarts = share_count(), 0
         self._pid, self._ending, self._asked = 0, False, 0.0
         # A name in the abstract namespace: no file is left behind, and a new worker has it from the old one.
         self._health = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -235,7 +211,8 @@ class _Supervisor:
             served, why, status = self._watch(ready)
             early = 0 if served else early + 1
             if self._ending or why is None or (early and not self._restarts) or early > _STARTS_IN_A_ROW:
-                _leave_like(status)
+                code = os.waitstatus_to_exitcode(status)
+                raise SystemExit(code if code >= 0 else 128 - code)
             self._restarts += 1
             self._say(f"almanaq: {why}: restarting it")
             if early:
@@ -308,9 +285,3 @@ def _reason(status: int) -> tuple[str | None, int]:
     if os.WEXITSTATUS(status) == GIVES_BACK:
         return "the server kept memory that it no longer needed, and ended", status
     return None, status
-
-
-def _leave_like(status: int) -> NoReturn:
-    """Exit as a worker did."""
-    code = os.waitstatus_to_exitcode(status)
-    raise SystemExit(code if code >= 0 else 128 - code)

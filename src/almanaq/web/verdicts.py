@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.history import Turn
 from almanaq.errors import QueryError
 from almanaq.web.problems import NotFound
 from almanaq.web.store import (
@@ -234,7 +233,9 @@ def export_tests(store: AnswerStore, source: str, model: str) -> str:
         checks = _checks(verdict, answer)
         if not checks:
             continue
-        asked = ", ".join(repr(turn.question) for turn in _turns_until(store.turns(answer.conversation), answer.turn))
+        turns = store.turns(answer.conversation)
+        turns = turns[: turns.index(answer.turn) + 1] if answer.turn in turns else (answer.turn,)
+        asked = ", ".join(repr(turn.question) for turn in turns)
         name = "_".join(re.findall(r"[a-z0-9]+", answer.asked.lower()))[:50] or "question"
         lines = [f"def test_{number:03}_{name}(con):", f"    reply = reply_to(con, {asked})", *checks]
         parts.append("\n".join(lines) + "\n")
@@ -269,8 +270,3 @@ def _checks(verdict: Verdict, answer: Answer) -> list[str]:
     if wrong:
         return [*lines, f"    assert reply.suql != {answer.record.get('suql')!r}"]
     return [*lines, f"    assert reply.status == {answer.record.get('status')!r}"]
-
-
-def _turns_until(turns: tuple[Turn, ...], last: Turn) -> tuple[Turn, ...]:
-    """Return the turns of a conversation up to one of them."""
-    return turns[: turns.index(last) + 1] if last in turns else (last,)

@@ -25,7 +25,13 @@ for (const place of main.querySelectorAll("[data-item]")) equip(place, Number(pl
 
 function equip(place, number) {
   const item = board.items[number];
-  if (item.record) place.querySelector(".made").replaceChildren(card(item.record));
+  if (item.record) {
+    place.querySelector(".made").replaceChildren(card(item.record));
+    place.addEventListener("chosen", () => {
+      item.chart = item.record.chosen;
+      put(board.items);
+    });
+  }
   const move = (by) => () => {
     const items = board.items.toSpliced(number, 1);
     save(items.toSpliced(number + by, 0, item));
@@ -46,11 +52,14 @@ function equip(place, number) {
     button("Remove", () => confirm(`Remove ${visible(name)} from this board?`) && save(board.items.toSpliced(number, 1)), { "aria-label": `Remove ${visible(name)}` })));
 }
 
-async function save(items, title = board.title) {
-  const kept = items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title } : { text: item.text }));
+async function save(items, title) {
+  if (await put(items, title)) location.reload();
+}
+
+async function put(items, title = board.title) {
+  const kept = items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title, chart: item.chart } : { text: item.text }));
   try {
-    await call("PUT", path, { title, items: kept });
-    location.reload();
+    return await call("PUT", path, { title, items: kept });
   } catch (error) {
     told.replaceChildren(problem(error));
   }

@@ -88,6 +88,7 @@ async function describe() {
 
 function values(column, rows) {
   const bounds = column.least === null ? null : `${shown(column.least)} to ${shown(column.most)} `;
+  if (column.sample) return [el("ul", {}, column.sample.map((text) => el("li", {}, `“${shown(text)}”`)))];
   if (column.histogram) return [bounds, histogram(column)];
   if (!column.top) return [];
   if (column.distinct === rows && rows > 1) return [bounds ?? "", "all different"];

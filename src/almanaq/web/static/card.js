@@ -1,36 +1,44 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, money, plural, popup, say, shown, visible } from "./dom.js";
+import { button, el, label, money, plural, popup, say, shown, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
+import { reachable } from "./rows.js";
 import { table } from "./table.js";
 import { judge, wrong } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
+const EDITED = "The edited query";
 const STATUS = { no_result: "Nothing found", no_query: "No query was run", clarify: "A question back", failed: "It failed" };
 
 // `choose` asks the next question, where the answer is part of a conversation.
 export function card(record, choose = null) {
-  const made = el("div", { class: "card" });
-  const again = (result, words) => {
+  const made = el("div", { class: "card", "data-answer": record.id });
+  // What a query that follows from this answer tells the server: a conversation that is shown here shows it again.
+  const edited = (title) => (record.id ? { of: { answer: record.id, title: title.slice(0, 200) }, conversation: (choose && record.conversation) || "" } : {});
+  made.show = (result, words) => {
     if (made.nextElementSibling?.classList.contains("again")) made.nextElementSibling.remove();
-    const next = el("div", { class: "again" }, el("h3", { tabindex: -1 }, visible(words)), card(result));
+    const next = el("div", { class: "again" }, el("h3", { tabindex: -1 }, visible(words)), card({ ...result, conversation: record.conversation }, choose));
     made.after(next);
+    return next;
+  };
+  const again = (result, words) => {
+    const next = made.show(result, words);
     next.querySelector("h3").focus();
     next.scrollIntoView({ block: "nearest" });
     say(`${plural(result.rows_total, "row")}.`);
   };
-  const rows = record.columns?.length && !figure(record) ? table(record, again) : null;
+  const rows = record.columns?.length && !figure(record) ? table(record, again, edited) : null;
   const sentence = lead(record);
   const parts = [
     record.truncated && truncation(record),
     record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
     STATUS[record.status] && el("p", { class: "hint" }, STATUS[record.status]),
     sentence && el("p", { class: "answer" }, visible(sentence)),
-    record.readings?.length ? readings(record, choose, again) : null,
+    record.readings?.length ? readings(record, choose, again, edited) : null,
     record.relaxed && el("p", { class: "note" }, "Condition left out: ", visible(record.relaxed)),
     figure(record),
     picture(record),
@@ -38,7 +46,7 @@ export function card(record, choose = null) {
     record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.unknown?.length ? unknown(record) : null,
     record.conditions ? conditions(record) : actions(record, rows),
-    record.suql && record.trace && found(record, sentence, again),
+    record.suql && record.trace && found(record, sentence, again, edited),
   ];
   made.append(...parts.filter(Boolean));
   return made;
@@ -57,7 +65,7 @@ function lead(record) {
 function figure(record) {
   const value = record.rows?.[0]?.[0];
   if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
-  return el("p", { class: "figure" }, el("strong", {}, value.toLocaleString("en", { maximumFractionDigits: 2 })), " ", visible(record.columns[0].name));
+  return el("p", { class: "figure" }, el("strong", {}, value.toLocaleString("en", { maximumFractionDigits: 2 })), " ", visible(label(record.columns[0])));
 }
 
 // Rows that rest on quotes are read first; their chart is folded.
@@ -69,7 +77,7 @@ function picture(record) {
   return details;
 }
 
-function found(record, sentence, again) {
+function found(record, sentence, again, edited) {
   const place = el("div", {});
   const details = el("details", {}, el("summary", {}, "How this was found"));
   details.addEventListener("toggle", () => {
@@ -79,7 +87,7 @@ function found(record, sentence, again) {
       el("p", { class: "hint" }, cost(record.trace)),
       record.answer && record.answer !== sentence && el("details", {}, el("summary", {}, "The whole reply"), el("p", { class: "answer" }, visible(record.answer))),
       el("h3", {}, "Query"),
-      editor(record.suql, (result) => again(result, "The edited query")),
+      editor(record.suql, (result) => again(result, EDITED), edited(EDITED)),
       el("p", { class: "buttons" }, button("As Python", () => python(record, place))),
       place,
     ].filter(Boolean));
@@ -88,9 +96,9 @@ function found(record, sentence, again) {
 }
 
 // What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
-function readings(record, choose, again) {
+function readings(record, choose, again, edited) {
   const opened = (reading) => {
-    const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words)));
+    const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words), edited(reading.words)));
     list.append(place);
     place.querySelector("textarea").focus();
     place.querySelector(".buttons button").click();
@@ -112,7 +120,7 @@ function unknown(record) {
 
 // What is missing, unless the server keeps it for the table.
 function truncation(record) {
-  const there = record.id ? record.rows_kept ?? record.rows_total : record.rows.length;
+  const there = reachable(record);
   const words = [
     record.stopped && "Stopped: not all of the result.",
     there < record.rows_total && `The first ${there.toLocaleString("en")} of ${plural(record.rows_total, "row")}.`,
@@ -148,9 +156,16 @@ function actions(record, rows) {
       asked && button("Wrong…", () => wrong(record)),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
-      record.link && button("Copy link", () => copy(new URL(record.link, location.href).href, "Link copied.")),
+      record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
       rows && take(record, rows)),
     place);
+}
+
+// An answer's address, with the chart that was chosen.
+function linkOf(record) {
+  const link = new URL(record.link, location.href);
+  if (record.chosen) link.search = new URLSearchParams(record.chosen);
+  return link.href;
 }
 
 // The rows shown, copied; all that pass the filters, downloaded: the server sorts and filters what it keeps.

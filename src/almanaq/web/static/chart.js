@@ -1,7 +1,7 @@
 // Charts: the server's Vega-Lite specifications, drawn as SVG. The libraries are loaded with the first chart.
 
 import { get } from "./api.js";
-import { button, el, say, visible } from "./dom.js";
+import { button, el, label, say, visible } from "./dom.js";
 import { problem } from "./editor.js";
 
 const VENDORED = ["vega-6.4.0.min.js", "vega-lite-6.4.3.min.js", "vega-interpreter-2.3.2.js"];
@@ -73,12 +73,16 @@ export function chart(record) {
   };
   const change = async (chosen) => {
     try {
-      spec = (await get(`answers/${record.id}/chart?${new URLSearchParams(chosen)}`)).chart;
+      record.chart = spec = (await get(`answers/${record.id}/chart?${new URLSearchParams(chosen)}`)).chart;
+      record.chosen = chosen;
       said.replaceChildren();
       await draw();
+      figure.dispatchEvent(new CustomEvent("chosen", { bubbles: true }));
+      return true;
       say(spec.description);
     } catch (error) {
       said.replaceChildren(problem(error));
+      return false;
     }
   };
   const save = async (kind) => {
@@ -125,23 +129,28 @@ function labelAngle({ data }, width) {
 // Selects for the kind, the axes and the colour; the server draws the choice of all rows.
 function choices(record, change) {
   const drawn = record.chart.usermeta.almanaq;
-  const names = record.columns.map((column) => column.name);
-  const numbers = record.columns.filter((column) => NUMBER.test(column.type)).map((column) => column.name);
-  const select = (label, options, chosen) => {
-    const made = el("select", {}, options.map(([value, words]) =>
-      el("option", { value, selected: value === chosen }, visible(words))));
-    made.addEventListener("change", () => change(Object.fromEntries(Object.entries(all).map(([key, each]) => [key, each.value]))));
-    return [made, el("label", {}, label, made)];
+  const names = record.columns.map((column) => [column.name, label(column)]);
+  const numbers = names.filter((_, at) => NUMBER.test(record.columns[at].type));
+  const select = (words, options, chosen) => {
+    const made = el("select", {}, options.map(([value, name]) =>
+      el("option", { value, selected: value === chosen }, visible(name))));
+    made.addEventListener("change", async () => {
+      const wanted = values();
+      if (await change(wanted)) last = wanted;
+      else for (const [key, each] of Object.entries(all)) each.value = last[key];
+    });
+    return [made, el("label", {}, words, made)];
   };
-  const same = (each) => [each, each];
   const parts = {
     kind: select("Kind", Object.entries(KINDS), drawn.kind),
-    x: select("Across", names.map(same), drawn.x),
-    y: select("Up", numbers.map(same), drawn.y[0]),
-    colour: select("Colour", [["", "none"], ...names.map(same)], drawn.colour),
+    x: select("Across", names, drawn.x),
+    y: select("Up", numbers, drawn.y[0]),
+    colour: select("Colour", [["", "none"], ...names], drawn.colour),
   };
   const all = Object.fromEntries(Object.entries(parts).map(([key, [made]]) => [key, made]));
-  return Object.values(parts).map(([, label]) => label);
+  const values = () => Object.fromEntries(Object.entries(all).map(([key, each]) => [key, each.value]));
+  let last = values();
+  return Object.values(parts).map(([, each]) => each);
 }
 
 const tip = el("div", { class: "tip", hidden: true, "aria-hidden": "true" });

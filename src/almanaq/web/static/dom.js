@@ -53,6 +53,9 @@ export function shown(value) {
   return visible(value);
 }
 
+// A column as people read it.
+export const label = (column) => column.label ?? column.name;
+
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 export function money(value) {

@@ -13,6 +13,7 @@ export const refusedPrice = (error, calls) =>
   error.body?.type?.endsWith(":BudgetExceeded") && askAbove !== null && calls > askAbove;
 
 const PAUSE = 500;
+const [KNOWN_SECONDS, KNOWN_ROWS] = [4, 10]; // from which on a pace is known
 
 // How far the reading of texts is.
 export function progress(data) {
@@ -21,8 +22,23 @@ export function progress(data) {
   return `${data.message}${done} …`;
 }
 
-// `ran` is given the record of a run.
-export function editor(suql, ran) {
+// Gives what to say of the time left, for each state and its moment in milliseconds: nothing before the pace is known,
+// and no longer time than was said before unless it takes half as long again.
+export function timeLeft() {
+  let began = null;
+  let said = Infinity;
+  return ({ done, total }, now) => {
+    began ??= { now, done };
+    const [seconds, rows] = [(now - began.now) / 1000, done - began.done];
+    if (seconds < KNOWN_SECONDS || rows < KNOWN_ROWS) return "";
+    const left = ((total - done) * seconds) / rows;
+    if (left < said || left > 1.5 * said) said = left;
+    return ` about ${said < 55 ? `${Math.max(5, 5 * Math.round(said / 5))} s` : `${Math.round(said / 60)} min`} left`;
+  };
+}
+
+// `ran` is given the record of a run; `given` goes to the server with the query, where it is another than `suql`.
+export function editor(suql, ran, given = {}) {
   const area = el("textarea", { spellcheck: "false", "aria-label": "SUQL query", maxlength: 100000 });
   area.value = suql;
   const picture = el("pre", { "aria-hidden": "true" });
@@ -77,7 +93,7 @@ export function editor(suql, ran) {
     under = new Run();
     working(true);
     try {
-      const body = { suql: area.value, max_rows: MOST_ROWS, options };
+      const body = { suql: area.value, max_rows: MOST_ROWS, options, ...given };
       const record = await under.stream("sql", body, (name, data) => {
         if (name === "estimate") expected = data.predicted;
         if (name === "progress" && !under.stopping) line.textContent = progress(data);
@@ -87,8 +103,7 @@ export function editor(suql, ran) {
       ran(record);
     } catch (error) {
       if (under.ended(error)) {
-        told.replaceChildren(el("p", { class: "note" }, "Stopped."));
-        say("Stopped.");
+        told.replaceChildren(stopped(error));
         area.focus();
       } else if (expected && refusedPrice(error, expected.calls)) {
         const price = `About ${plural(expected.calls, "call")}, ${money(expected.money)}.`;
@@ -135,6 +150,13 @@ function expectation({ predicted, columns_sent }) {
 function steps(stages) {
   return el("details", {}, el("summary", {}, "Plan"),
     el("ol", {}, stages.map((stage) => el("li", {}, `${stage.stage} ${stage.name}`, el("pre", { class: "suql" }, stage.what)))));
+}
+
+// What is known of a query that was stopped before any row was sure.
+export function stopped(error) {
+  const words = error.body ? `${error.message[0].toUpperCase()}${error.message.slice(1)}.` : "Stopped: nothing is kept.";
+  say(words);
+  return el("p", { class: "note" }, visible(words));
 }
 
 export function problem(error) {

@@ -3,7 +3,7 @@
 import { Problem, Run, get } from "./api.js";
 import { card } from "./card.js";
 import { button, el, money, plural, say, visible } from "./dom.js";
-import { askAbove, problem, progress, refusedPrice } from "./editor.js";
+import { askAbove, problem, progress, refusedPrice, stopped, timeLeft } from "./editor.js";
 import { history, remember } from "./history.js";
 import { highlighted } from "./suql.js";
 import { recognizing } from "./words.js";
@@ -81,6 +81,7 @@ async function open(id) {
     at("start").hidden = true;
     const shown = found.turns.map((turn) => el("section", { class: "turn" }, el("h2", { tabindex: -1 }, visible(turn.question)), card(turn, choose)));
     log.replaceChildren(...shown);
+    for (const each of found.edits) log.querySelector(`[data-answer="${each.of.id}"]`)?.show(each, each.of.title);
     shown.at(-1).querySelector("h2").focus();
     shown.at(-1).scrollIntoView();
     say(`${plural(found.turns.length, "turn")} shown.`);
@@ -152,22 +153,19 @@ function told(place, seen, name, data) {
   }
 }
 
-// Rows read of how many, and the time that the rest takes at this pace.
+// Rows read of how many, what was spent, and about how long the rest takes.
 function progressBar(data, seen) {
   const spent = data.tokens ? ` ${plural(data.requests, "request")}, ${plural(data.tokens, "token")}, ${money(data.money)};` : "";
   const nodes = [progress(data), spent];
   if (!data.total || data.done === undefined) return nodes;
-  seen.began ??= { at: performance.now(), done: data.done };
-  const pace = (data.done - seen.began.done) / (performance.now() - seen.began.at);
-  const left = pace > 0 ? ` about ${Math.ceil((data.total - data.done) / pace / 1000)} s left` : "";
-  return [...nodes, left, el("progress", { value: data.done, max: data.total, "aria-label": "Texts read" })];
+  seen.left ??= timeLeft();
+  return [...nodes, seen.left(data, performance.now()), el("progress", { value: data.done, max: data.total, "aria-label": "Texts read" })];
 }
 
 async function failed(turn, place, text, seen, error) {
   const again = (words, options) => button(words, () => (turn.remove(), ask(text, options)), { class: "main" });
   if (under.ended(error)) {
-    place.replaceChildren(el("p", { class: "note" }, "Stopped. "), el("p", { class: "buttons" }, again("Ask again")));
-    say("Stopped.");
+    place.replaceChildren(stopped(error), el("p", { class: "buttons" }, again("Ask again")));
     return;
   }
   if (error instanceof Problem) {

@@ -18,8 +18,8 @@ async function choose(record) {
     const path = `boards/${encodeURIComponent(own)}`;
     try {
       const board = boards.some((each) => each.name === own) ? await get(path) : { title: own, items: [] };
-      const items = board.items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title } : { text: item.text }));
-      await call("PUT", path, { title: board.title, items: [...items, { answer: record.id }] });
+      const items = board.items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title, chart: item.chart } : { text: item.text }));
+      await call("PUT", path, { title: board.title, items: [...items, { answer: record.id, chart: record.chosen }] });
       dialog.close();
       say("Pinned.");
     } catch (error) {

@@ -27,8 +27,10 @@ export function selection(column, down, filters) {
 }
 
 // Each of both has `total` rows that pass; `select` gives `at(place)` another meaning, and `load` waits for a place.
-export const rowsOf = (record) =>
-  (record.id && record.rows.length < (record.rows_kept ?? record.rows_total) ? new Kept(record) : new Here(record));
+export const rowsOf = (record) => (record.rows.length < reachable(record) ? new Kept(record) : new Here(record));
+
+// How many rows of an answer there are here or at the server.
+export const reachable = (record) => (record.id ? record.rows_kept ?? record.rows_total : record.rows.length);
 
 class Here {
   constructor(record) {
@@ -66,7 +68,7 @@ function passes(column, value, [operator, wanted]) {
 class Kept {
   constructor(record) {
     this.id = record.id;
-    this.total = record.rows_kept ?? record.rows_total;
+    this.total = reachable(record);
     this.asked = new URLSearchParams();
     this.known = new Map(record.rows.map((row, number) => [number, { row, number }]));
   }

@@ -2,11 +2,11 @@
 // view are drawn, each one line high.
 
 import { MOST_ROWS, stream } from "./api.js";
-import { button, el, plural, popup, say, shown, visible } from "./dom.js";
+import { button, el, label, plural, popup, say, shown, visible } from "./dom.js";
 import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
 import { read } from "./reader.js";
-import { rowsOf, selection } from "./rows.js";
+import { reachable, rowsOf, selection } from "./rows.js";
 import { judge } from "./verdicts.js";
 
 const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
@@ -16,16 +16,16 @@ const FEW = 200; // rows that are all drawn
 const AROUND = 30; // rows drawn before and after those in view
 const AHEAD = 300; // rows beyond these that are asked for before they are drawn
 const PAUSE = 250; // from typing to asking the server, in milliseconds
-const MOST_VALUES = 50;
+const MOST_VALUES = 8;
 const BEFORE_QUOTE = 60;
 
-// `again` is given the record of a query that a column's menu asked, and what it is.
-export function table(record, again) {
+// `again` is given the record of a query that a column's menu asked, and what it is; `edited` what it tells the server.
+export function table(record, again, edited) {
   const columns = record.columns.map((column, at) => readColumn(column, at, record.rows.map((row) => row[at])));
   const first = [];
   record.evidence.reduce((count, own, number) => ((first[number] = count), count + own.length), 0);
   const rows = rowsOf(record);
-  const all = rows.total;
+  const all = reachable(record);
   const many = all > FEW;
   const quotes = record.evidence.flat();
   const judged = Number(Boolean(record.id && record.keys)); // a further column for the verdicts on rows
@@ -44,7 +44,7 @@ export function table(record, again) {
     told.replaceChildren(el("p", { class: "working" }, "Running …"));
     try {
       const options = askAbove === null ? {} : { max_calls: askAbove };
-      again(await stream("sql", { suql, max_rows: MOST_ROWS, options }, undefined, () => {}), words);
+      again(await stream("sql", { suql, max_rows: MOST_ROWS, options, ...edited(words) }, undefined, () => {}), words);
       told.replaceChildren();
     } catch (error) {
       told.replaceChildren(problem(error));
@@ -52,11 +52,11 @@ export function table(record, again) {
   };
   const sort = (column, down) => {
     if ((record.trace?.partial || all < record.rows_total) && record.suql) {
-      return ask(`${inner(record)} ORDER BY ${name(column)}${down ? " DESC" : ""}`, `Sorted by ${column.name}`);
+      return ask(`${inner(record)} ORDER BY ${name(column)}${down ? " DESC" : ""}`, `Sorted by ${label(column)}`);
     }
     [state.at, state.down] = [column, down];
     drawHeader();
-    return select(`Sorted by ${column.name}, ${down ? "descending" : "ascending"}.`);
+    return select(`Sorted by ${label(column)}, ${down ? "descending" : "ascending"}.`);
   };
   const select = async (words) => {
     try {
@@ -98,16 +98,16 @@ export function table(record, again) {
   };
   const headerCell = (column) => {
     const sorted = state.at === column;
-    const menu = button("⋯", () => openMenu(menu, column), { class: "menu", "aria-label": `Menu of ${column.name}`, "aria-haspopup": "true" });
+    const menu = button("⋯", () => openMenu(menu, column), { class: "menu", "aria-label": `Menu of ${label(column)}`, "aria-haspopup": "true" });
     return el("th", {
       scope: "col", class: column.number && "number", "data-full": column.name,
       "aria-sort": sorted && (state.down ? "descending" : "ascending"),
     }, el("div", {},
-      button(visible(column.name), () => sort(column, sorted && !state.down), { class: "sort", title: `${column.type}: sort` }),
+      button(visible(label(column)), () => sort(column, sorted && !state.down), { class: "sort", title: `${column.type}: sort` }),
       el("span", { "aria-hidden": "true" }, sorted ? (state.down ? "▼" : "▲") : ""), menu));
   };
   const filterCell = (column) => {
-    const field = el("input", { type: "search", "aria-label": `Filter ${column.name}`, title: "part of a text, =value, !=value, >5, <=5, 1..5, = (missing)" });
+    const field = el("input", { type: "search", "aria-label": `Filter ${label(column)}`, title: "part of a text, =value, !=value, >5, <=5, 1..5, = (missing)" });
     field.value = state.filters.get(column) ?? "";
     field.addEventListener("input", () => {
       state.filters.set(column, field.value);
@@ -176,26 +176,34 @@ export function table(record, again) {
   grid.addEventListener("copy", copySelected);
 
   const openMenu = (opener, column) => {
-    const list = popup(opener, `Column ${column.name}`);
+    const list = popup(opener, `Column ${label(column)}`);
     const item = (words, work) => button(words, () => (list.hidePopover(), work()));
     list.append(item("Sort ascending", () => sort(column, false)), item("Sort descending", () => sort(column, true)),
-      kept().length > 1 ? item("Hide", () => (state.hidden.add(column), redraw())) : "");
+      kept().length > 1 ? item("Hide", () => (state.hidden.add(column), redraw(), unhide.focus())) : "");
     if (record.suql && !column.list) {
       const grouped = `SELECT ${name(column)}, count(*) AS "rows" FROM (${bare(record)}) AS t GROUP BY ${name(column)} ORDER BY 2 DESC`;
-      list.append(item("Group by this", () => ask(grouped, `Rows for each ${column.name}`)), onlyOne(column, list));
+      list.append(item("Group by this", () => ask(grouped, `Rows for each ${label(column)}`)), ...onlyOne(column, list));
     }
     list.open();
   };
   const onlyOne = (column, list) => {
-    const values = [...new Set(record.rows.map((row) => row[column.at]))].slice(0, MOST_VALUES);
-    const choice = el("select", { "aria-label": `Only rows with this ${column.name}` }, el("option", { value: "" }, "Only this value …"),
-      values.map((value, i) => el("option", { value: i }, value === null ? "(none)" : shown(value).slice(0, 60))));
-    choice.addEventListener("change", () => {
+    const values = [...new Set(record.rows.map((row) => row[column.at]))];
+    const words = (value) => (value === null ? "(none)" : shown(value));
+    const choose = (value) => {
       list.hidePopover();
-      const value = values[choice.value];
-      ask(`${inner(record)} WHERE ${name(column)} ${literal(value, column)}`, `Only ${column.name} ${value === null ? "(none)" : shown(value)}`);
-    });
-    return choice;
+      ask(`${inner(record)} WHERE ${name(column)} ${literal(value, column)}`, `Only ${label(column)} ${words(value)}`);
+    };
+    const found = el("div", { class: "values" });
+    const search = el("input", { type: "search", "aria-label": `Search values of ${label(column)}` });
+    const draw = () => {
+      const near = values.filter((value) => words(value).toLowerCase().includes(search.value.toLowerCase()));
+      found.replaceChildren(...near.slice(0, MOST_VALUES).map((value) => button(words(value).slice(0, 60), () => choose(value))),
+        near.length > MOST_VALUES ? el("span", { class: "hint" }, `and ${plural(near.length - MOST_VALUES, "value")} more`) : near.length ? "" : el("span", { class: "hint" }, "No such value in these rows"));
+    };
+    search.addEventListener("input", draw);
+    search.addEventListener("keydown", (event) => event.key === "Enter" && found.querySelector("button")?.click());
+    draw();
+    return [el("label", {}, "Only this value", search), found];
   };
 
   const filtering = button("Filter", () => {
