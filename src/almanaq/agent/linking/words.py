@@ -42,7 +42,7 @@ class Token:
         return self.folded[:1].isalnum()
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=256)
 def tokenize(question: str) -> tuple[Token, ...]:
     """Return the tokens of a question.
 
