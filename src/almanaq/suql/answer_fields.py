@@ -26,9 +26,6 @@ def expand_fields(text: str, dialect: str) -> str:
 
     >>> expand_fields("SELECT answer(body, 'what is offered?', {'price': 'INTEGER'}) FROM t", "duckdb")
     "SELECT {'price': CAST(ANSWER(body, 'what is offered?: price') AS INT)} FROM t"
-
-    Raises:
-        QueryTypeError: a field is neither a type nor a list of allowed values.
     """
     if "{" not in text or "answer" not in text.lower():
         return text
@@ -46,7 +43,6 @@ def expand_fields(text: str, dialect: str) -> str:
 
 
 def _fields_of(call: exp.Anonymous) -> Mapping[str, exp.Expr] | None:
-    """Return what each field is to be, as SQL; None where the call names none."""
     named = call.expressions[2].unnest() if len(call.expressions) == 3 else None
     if isinstance(named, exp.Struct):
         pairs = [(item.this.name, item.expression) for item in named.expressions if isinstance(item, exp.PropertyEQ)]
@@ -80,7 +76,6 @@ def _expand_call(call: exp.Anonymous, fields: Mapping[str, exp.Expr], dialect: s
 
 
 def _field(call: exp.Anonymous, name: str, kind: exp.Expr, dialect: str) -> exp.Expr:
-    """Return the answer that one field is, cast to its type."""
     document, question = (argument.copy() for argument in call.expressions[:2])
     suffix = f": {name.replace('_', ' ')}"
     asked = (

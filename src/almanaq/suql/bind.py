@@ -25,11 +25,7 @@ def may_link(statement: Statement, catalog: Catalog) -> bool:
 
 
 def bind(statement: Statement, language: Language, catalog: Catalog, parameters: Parameters = ()) -> BoundQuery:
-    """Return the bound query of a statement.
-
-    Raises:
-        QueryError: a name means nothing, a text function has wrong arguments, or a form is not planned.
-    """
+    """Return the bound query of a statement."""
     dialect = language.dialect
     names = language.names(statement, parameters)
     tree = language.tree(statement)
@@ -118,8 +114,6 @@ def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
 
 
 def _expand(tree: exp.Expr) -> exp.Query:
-    """Write the text functions that are short for others as those."""
-
     def expand(node: exp.Expr) -> exp.Expr:
         made = declared(node).expand if is_text_call(node) else None
         return made(node.expressions) if made is not None else node
@@ -130,7 +124,6 @@ def _expand(tree: exp.Expr) -> exp.Query:
 
 
 def _check_documents(call: exp.Anonymous, dialect: str, text: str) -> None:
-    """Refuse documents and questions that are known to be no text."""
     name = call.name.lower()
     place = place_of(call, text)
     document, *others = call.expressions

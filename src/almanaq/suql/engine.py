@@ -114,7 +114,6 @@ class Engine:
         return self._database.dialect
 
     def _merge_options(self, options: Options | None) -> Options:
-        """Return a query's own choices, and the engine's where it makes none."""
         return self._options if options is None else options.over(self._options)
 
     def over(self, database: Database) -> Engine:
@@ -138,11 +137,7 @@ class Engine:
         return usable_terms(found if self._terms is None else apply_terms(found, self._terms))
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
-        """Run a query and give its rows, the evidence for them and a trace.
-
-        Raises:
-            QueryError: the query is at fault; DatabaseError, ModelError, BudgetExceeded: running it failed.
-        """
+        """Run a query and give its rows, the evidence for them and a trace."""
         return run_sync(self.arun(query, parameters, options=options))
 
     async def arun(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
@@ -228,7 +223,6 @@ class Engine:
         return (query, *written, options.link, accuracy, frozenset(options.allow_functions))
 
     def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
-        """Return a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
         parameters = read_parameters(parameters)
         key = self._key(query, parameters, options)
         known = None if key is None else self._plans.get(key)
@@ -259,7 +253,6 @@ class Engine:
         return Planner(language, self.catalog, *rules, self._database.typed, self._check_plan)
 
     def _check_plan(self, plan: LogicalPlan, options: Options) -> None:
-        """Raise PrivateColumnError for a plan that would send private columns to a remote model."""
         check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
         if options.accuracy is not None:
@@ -267,7 +260,6 @@ class Engine:
             check_privacy(plan, proxy, similarity_is_remote=getattr(proxy.embedder, "remote", False))
 
     def _proxy(self, name: str) -> Models:
-        """Return the models that score rows under the name of a proxy."""
         return self._models if ":" not in name or self._proxy_models is None else self._proxy_models(name)
 
     def explain(
@@ -303,21 +295,19 @@ class Engine:
         return self._lay_out(plan, chosen, actual=actual)
 
     def _lay_out(self, plan: Plan, options: Options, **run: Any) -> Explanation:
-        """Return a plan as people read it, with what its texts cost this engine's model, and which it is sent."""
         explanation = explain_plan(
             plan,
             self.expected(plan),
             dialect=self.dialect,
             approximate=any(given is not None for given in (options.candidates, options.passages, options.accuracy)),
             cost=self._cost(),
-            order=lambda stage: describe_order(stage, options, self.catalog),
+            order=lambda stage: describe_order(stage, options),
             **run,
         )
         sent = columns_read(plan) if self._models.reader.remote else ()
         return replace(explanation, sent=sent, free=not self._models.reader.paid)
 
     def estimate_rows(self, query: str, parameters: Parameters | None, counting: Counting) -> CountEstimate:
-        """Estimate how many rows a query has, from some of them."""
         rows = RowCounting(counting)
         return rows.estimate(self._sample(query, parameters, rows, check_countable))
 
@@ -334,7 +324,6 @@ class Engine:
     def _sample(
         self, query: str, parameters: Parameters | None, sampling: Sampling, check: Callable[[Plan], None]
     ) -> Sample:
-        """Return what rows say that were drawn from those that a query asks about."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
         check(plan)
@@ -342,11 +331,7 @@ class Engine:
         return next(counts.sample for counts in report.text.values() if counts.sample is not None)
 
     def cells_at(self, table: str, column: str, row: str, *, deadline: float | None = None) -> list[Any]:
-        """Return the cell of the row that evidence of a table without a key names: one, or none where it is gone.
-
-        Raises:
-            UsageError: rows of this table have no number or address, or this is none.
-        """
+        """Return the cell of the row that evidence of a table without a key names: one, or none where it is gone."""
         sql = cell_at(self.catalog.relation(table), column, row, self._database.dialect)
         with self._database.session(deadline) as session:
             return [cell for (cell,) in python_rows(session.fetch(sql).select(["cell"]))]
@@ -407,7 +392,6 @@ class Engine:
         return estimate(plan, self.catalog, sharing=Sharing.of(self._models.reader))
 
     def _cost(self) -> Callable[[Estimate], float | None] | None:
-        """Return what an estimate's calls cost; None where calls cost nothing."""
         price = self._models.price
         if not self._models.reader.paid:
             return None

@@ -15,7 +15,7 @@ from almanaq.suql.bind import bind, check_parameters, may_link
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.relations import Catalog, list_tables, listing, unique_names
+from almanaq.suql.catalog.relations import Catalog, list_tables, unique_names
 from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import ROW_OF_ANSWER, Language, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
@@ -51,11 +51,8 @@ class Planner:
     def read(self, query: str, options: Options) -> Statement:
         """Return the checked statement of a text; raises QueryError."""
         dialect = self.language.dialect
-        own = dialect == "duckdb"  # which answers DESCRIBE and SUMMARIZE of itself
-        text = list_tables(query, self.catalog) if own else listing(query, self.catalog, dialect)
-        return self.language.read(
-            expand_fields(text or query, dialect), frozenset(map(str.lower, options.allow_functions))
-        )
+        text = list_tables(query, self.catalog, dialect) or query
+        return self.language.read(expand_fields(text, dialect), frozenset(map(str.lower, options.allow_functions)))
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
         """Return the plan of a query; raises QueryError."""
@@ -103,7 +100,6 @@ class Planner:
         )
 
     def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
-        """Return private columns under the names that they have in the source."""
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
         return tuple(dict.fromkeys(name for names in found for name in names))
 
@@ -143,7 +139,6 @@ class Planner:
         return bool(plan.links)
 
     def _plan_texts(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
-        """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except (UnsupportedError, UnknownNameError) as error:
@@ -161,7 +156,6 @@ class Planner:
     def _compose(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
     ) -> Plan:
-        """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
         planner = self
         stages: list[Stage] = []
         links: list[Link] = []
@@ -195,7 +189,6 @@ def _reading(stage: Stage, part: Part) -> Stage:
 
 
 def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
-    """Return the stage that makes the table of a part's rows, under the names of its columns."""
     purpose = "rows with their answers"
     names = unique_names(name for name, _ in part.columns)
     if isinstance(output.select, NativeQuery):

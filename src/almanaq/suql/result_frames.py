@@ -71,7 +71,6 @@ def _schema(table: pa.Table, columns: list[Any]) -> pa.Schema:
 
 
 def _refuse_infinity(field: pa.Field, column: pa.ChunkedArray, library: str, most: int) -> None:
-    """Refuse days and moments that a library would show as others: those beyond a count from 1970."""
     counts = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(field.type) else column.cast(pa.int64())
     if np.any(np.abs(pc.drop_null(counts).to_numpy()) > most):
         raise DataError(
@@ -88,7 +87,6 @@ def _holds(type_: pa.DataType, is_it: Callable[[pa.DataType], bool]) -> bool:
 
 
 def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """Return intervals as durations, a day as 24 hours."""
     spans = column.to_pylist()
     if any(span is not None and span.months for span in spans):
         raise DataError(f"the column {name!r} holds intervals of months, which polars has no type for: {name}::text")

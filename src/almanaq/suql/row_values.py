@@ -15,9 +15,6 @@ def python_rows(table: pa.Table | pa.RecordBatch, *, exact: bool = False) -> lis
 
     Args:
         exact: give what DuckDB's client would change as it is, for a text: months of intervals, infinity, nanoseconds.
-
-    Raises:
-        DataError: a value that Python has none for.
     """
     fields = zip(table.schema, table.columns, strict=True)
     columns = [python_column(field, column, exact=exact) for field, column in fields]

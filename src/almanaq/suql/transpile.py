@@ -66,10 +66,6 @@ def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
 
     >>> transpile("SELECT to_char(day, 'YYYY') FROM t LIMIT $1", "postgres", "duckdb", Catalog(()))
     "SELECT STRFTIME(day, '%Y') FROM t LIMIT $1"
-
-    Raises:
-        QuerySyntaxError: the text is no query of the dialect; RefusedQueryError: it does more than read.
-        UnsupportedError: something in it has no counterpart.
     """
     check_length(text)
     tree = _parse(_number_placeholders(text, read), read, text)
@@ -143,7 +139,6 @@ def _number_placeholders(text: str, reader: str) -> str:
 
 
 def _parameter(node: exp.Expr, write: str) -> exp.Expr:
-    """Return a placeholder as the engine's language reads it: numbered, or by its name."""
     name = node.name.removeprefix("almanaq_")
     if write in _NUMBERED:
         return exp.Parameter(this=exp.Literal.number(name) if name.isdigit() else exp.var(name))
@@ -180,7 +175,6 @@ def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) 
 
 
 def _contents(tree: exp.Expr) -> Counter[str]:
-    """Count what no translation may lose: clauses, tables, columns, text calls and parameters."""
     return Counter(_named_contents(tree))
 
 

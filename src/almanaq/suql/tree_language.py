@@ -225,7 +225,6 @@ class TreeLanguage:
         return write_tree(tree, self._reader)
 
     def _place_relations(self, tree: exp.Expr, text: str) -> list[tuple[exp.Table, Relation]]:
-        """Write the place of each relation into a tree; return them. Raises UnknownNameError."""
         found = []
         for table in nodes_of(tree, exp.Table):
             if not isinstance(table.this, exp.Identifier) or find_cte(table, self._fold) is not None:
@@ -253,7 +252,6 @@ class TreeLanguage:
 
 
 def _check_literals(given: Sequence[Token], written: Sequence[Token], dialect: str) -> None:
-    """Raise UnsupportedError where what is written of a tree lacks a number or a text of what it was read from."""
     before, after = (Counter(t.text for t in tokens if t.token_type in _LITERALS) for tokens in (given, written))
     if lost := before - after:
         raise UnsupportedError(f"sqlglot does not read a form of {dialect} as it is: {next(iter(lost))!r} is lost")
@@ -265,11 +263,7 @@ def _call_parts(call: str) -> tuple[str, str]:
 
 
 def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
-    """Return the tree of the one statement that a text holds, with calls as they are written: no function is known.
-
-    Raises:
-        QuerySyntaxError, RefusedQueryError: it is not read, or holds none or several.
-    """
+    """Return the tree of the one statement that a text holds, with calls as they are written: no function is known."""
     reader = Dialect.get_or_raise(dialect)
     try:
         tokens = list(_name_placeholders(reader.tokenize(text)))
@@ -334,11 +328,7 @@ def write_tree(tree: exp.Expr, dialect: Dialect | str) -> str:
 
 
 def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[tuple[str, bool]]:
-    """Yield the names that are called in what was written of a tree, and whether as items of FROM.
-
-    Raises:
-        RefusedQueryError: it holds what no tree was read from.
-    """
+    """Yield the names that are called in what was written of a tree, and whether as items of FROM."""
     reader = Dialect.get_or_raise(dialect)
     in_from = {_find_called_name(table.this, reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
     tokens = reader.tokenize(sql)
@@ -410,7 +400,6 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _is_condition(node: exp.Expr) -> bool:
-    """Return whether a boolean is wanted where a node stands."""
     node = in_parentheses(node)
     above = node.parent
     if isinstance(above, exp.If):
@@ -435,25 +424,21 @@ def narrow(table: exp.Table, relation: Relation, dialect: str) -> None:
 
 
 def _place(name: str, text: str) -> dict[str, Any]:
-    """Return where a text calls a function, for an error; nothing where it is written otherwise."""
     found = re.search(rf"\b{re.escape(name)}\s*\(", text, re.IGNORECASE)
     return {} if found is None else {"query": text, "start": found.start(), "end": found.start() + len(name) - 1}
 
 
 def _find_called_name(node: exp.Expr | None, dialect: Dialect) -> str:
-    """Return the name by which an item of FROM is called as a function, in lower case; "" where it is none."""
     if not isinstance(node, exp.Func):
         return ""
     return node.sql(dialect, unsupported_level=ErrorLevel.IGNORE).partition("(")[0].strip().lower()
 
 
 def _is_item(derived: exp.Expr) -> bool:
-    """Return whether a subquery is an item of FROM that sees nothing around it."""
     return isinstance(derived.parent, exp.From | exp.Join)
 
 
 def _is_phrase(token: Token, sql: str) -> bool:
-    """Return whether a token is several keywords: `GROUP BY`, `GROUPING SETS`."""
     return " " in token.text and sql[token.start] not in "`\"['"
 
 
@@ -472,7 +457,6 @@ def _is_member_list(tokens: Sequence[Token], opening: Token, sql: str) -> bool:
 
 
 def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the names of the parameters in a text, numbers for `?`, in the order in which they are written."""
     count = 0
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":

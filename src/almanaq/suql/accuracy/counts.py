@@ -33,11 +33,7 @@ class CountBound:
     prior: tuple[float, float] = (1.0, 1.0)
 
     def errors(self, sampled: int, found: int) -> int:
-        """Return the most errors that the set may hold, `found` of them among the `sampled` members.
-
-        Raises:
-            ValueError: the sample is larger than the set, or holds more errors than members.
-        """
+        """Return the most errors that the set may hold, `found` of them among the `sampled` members."""
         if not 0 <= found <= sampled <= self.size:
             raise ValueError(f"{found} errors among {sampled} of {self.size}")
         most = self.size - (sampled - found)
@@ -46,7 +42,6 @@ class CountBound:
         return _last(likely, most, lambda count: _log_likelihood(self.size, count, sampled, found) > least)
 
     def _log_marginal(self, sampled: int, found: int) -> float:
-        """Return the log probability of what was seen, under the prior."""
         a, b = self.prior
         return _log_choose(sampled, found) + _log_beta(found + a, sampled - found + b) - _log_beta(a, b)
 
@@ -77,7 +72,6 @@ def exact_interval(size: int, sampled: int, found: int, alpha: float) -> Interva
 
 
 def _at_most(size: int, count: int, sampled: int, found: int) -> float:
-    """Return the probability that a sample holds at most `found` of the `count` members of a kind."""
     low = max(0, sampled - (size - count))
     terms = (_log_likelihood(size, count, sampled, k) for k in range(low, found + 1))
     return math.fsum(math.exp(term) for term in terms)
@@ -114,9 +108,6 @@ def bounded_mean(values: Floats, size: int, bounds: tuple[float, float], alpha: 
 
     It holds with probability 1 - alpha at any size of the sample: the narrower of Hoeffding and Serfling's, and the
     empirical one of Bernstein and Serfling (Bardenet and Maillard, 2015), each at alpha / 2.
-
-    Raises:
-        ValueError: there are no numbers, or one lies outside of the bounds.
     """
     low, high = bounds
     count = len(values)
@@ -135,11 +126,7 @@ def bounded_mean(values: Floats, size: int, bounds: tuple[float, float], alpha: 
 
 
 def asymptotic_mean(values: Floats, size: int, alpha: float) -> tuple[float, float]:
-    """Return an interval for the mean of `size` numbers that holds with probability 1 - alpha as the sample grows.
-
-    Raises:
-        ValueError: there are fewer than two numbers.
-    """
+    """Return an interval for the mean of `size` numbers that holds with probability 1 - alpha as the sample grows."""
     count = len(values)
     if count < 2:
         raise ValueError("an interval needs two numbers")

@@ -39,9 +39,6 @@ class Counting:
         confidence: the probability with which the interval holds the count.
         seed: draws the rows.
         proxy: what narrows the interval, as `Accuracy` has it; None: nothing.
-
-    Raises:
-        UsageError: a number is out of its range, or neither `width` nor `calls` is given; a proxy has too few calls.
     """
 
     width: float | None = None
@@ -116,7 +113,6 @@ class Counting:
             )
 
     def should_stop(self, rows: int, asked: int, passed: int) -> bool:
-        """Return whether to stop."""
         if asked >= rows or (self.calls is not None and asked >= self.calls):
             return True
         found = self.interval(rows, asked, passed)
@@ -217,11 +213,9 @@ class RowCounting:
     counting: Counting
 
     def should_stop(self, rows: int, values: Sequence[bool]) -> bool:
-        """Return whether to stop."""
         return self.counting.should_stop(rows, len(values), sum(values))
 
     def estimate(self, sample: Sample) -> CountEstimate:
-        """Return the estimate."""
         counting, rows, values, surely = self.counting, sample.rows, sample.values, sample.surely
         asked, passed = len(values), sum(values)
         guess = round(rows * passed / asked) if asked else 0
@@ -245,12 +239,10 @@ class GroupCounting:
         return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / shares)
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        """Return whether to stop."""
         each = self._each()
         return all(each.should_stop(rows, len(values), values.count(option)) for option in (*self.options, None))
 
     def estimate(self, sample: Sample) -> GroupEstimates:
-        """Return the estimate."""
         rows, values, groups = sample.rows, sample.values, []
         for option in (*self.options, None):
             found = values.count(option)
@@ -275,15 +267,10 @@ class Averaging:
             raise UsageError("estimate: an average takes a number of calls, and no width")
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        """Return whether to stop."""
         return len(values) >= min(rows, self.counting.calls or rows)
 
     def estimate(self, sample: Sample) -> AverageEstimate:
-        """Return the estimate.
-
-        Raises:
-            UsageError: an answer lies outside of the bounds, or too few rows have one.
-        """
+        """Return the estimate."""
         rows, values = sample.rows, sample.values
         numbers = np.array([float(value) for value in values if value is not None])
         # Of the rows that were not asked, all may have an answer: more of them make the interval wider.

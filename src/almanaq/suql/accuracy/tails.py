@@ -90,7 +90,6 @@ class AuditedTails:
         )
 
     def _tail_to_audit(self, certificate: Certificate) -> _Tail:
-        """Return the tail whose audit brings the targets nearer."""
         low, high = self._low, self._high
         if not high.left:
             return low
@@ -104,8 +103,6 @@ class AuditedTails:
 
 
 class _Tail:
-    """The rows of one tail in the order of their audit."""
-
     def __init__(self, planned: PlannedTail, alpha: float, draws: np.random.Generator) -> None:
         self._planned, self._asked, self._errors = planned, 0, 0
         self._order: Rows = draws.permutation(np.sort(planned.rows))
@@ -120,7 +117,6 @@ class _Tail:
         return self._order[self._asked : self._asked + size]
 
     def count(self, labels: Mapping[int, bool], *, error: bool) -> None:
-        """Go on to the first row of the audit that has not been asked."""
         while self._asked < len(self._order) and int(self._order[self._asked]) in labels:
             self._errors += labels[int(self._order[self._asked])] == error
             self._asked += 1
@@ -132,5 +128,4 @@ class _Tail:
         return self._order[self._asked :]
 
     def progress(self) -> float:
-        """Return how much of the audit that was expected is done."""
         return self._asked / self._planned.audit if self._planned.audit else math.inf

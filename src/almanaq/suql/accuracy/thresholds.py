@@ -79,13 +79,6 @@ def chances_of(scores: Floats, labels: Mapping[int, bool]) -> Floats:
 
 
 class _Costs:
-    """The expected calls of every pair of thresholds over rows in ascending order of their chances.
-
-    Attributes:
-        cuts: how many rows may lie below a threshold.
-        low_rate, high_rate: the expected share of errors below and above each cut.
-    """
-
     def __init__(self, chances: Floats, labels: Mapping[int, bool], accuracy: Accuracy) -> None:
         size = len(chances)
         self.cuts = np.unique(np.linspace(0, size, _CUTS + 1).round().astype(int))
@@ -167,7 +160,6 @@ def margins(features: Floats, weights: Floats) -> Floats:
 
 
 def probabilities(log_odds: Floats) -> Floats:
-    """Return the probabilities of log odds."""
     found: Floats = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
     return found
 

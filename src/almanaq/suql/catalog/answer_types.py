@@ -134,9 +134,6 @@ def read_conditions(found: list[exp.Expr], catalog: Catalog, text: str) -> None:
 
     Args:
         found: the nodes of a typed query.
-
-    Raises:
-        QueryTypeError: text, a number or a date stands there; points at it.
     """
     for node in found:
         for place, condition in _conditions(node):
@@ -144,7 +141,6 @@ def read_conditions(found: list[exp.Expr], catalog: Catalog, text: str) -> None:
 
 
 def _conditions(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the parts of a node that are conditions, each with what PostgreSQL calls its place."""
     if isinstance(node, exp.Where):
         yield ("FILTER" if isinstance(node.parent, exp.Filter) else "WHERE"), node.this
     elif isinstance(node, exp.Having):
@@ -163,14 +159,11 @@ def _conditions(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Reads what stands in one place as a boolean."""
-
     place: str
     catalog: Catalog
     text: str
 
     def read(self, node: exp.Expr) -> None:
-        """Cast the answers that an expression's value is, and refuse what is no boolean."""
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
         elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
@@ -200,7 +193,6 @@ class _Reading:
 
 
 def _write_unqualified(node: exp.Expr) -> str:
-    """Return an expression as text, without the relations of its columns."""
     plain = node.copy()
     for column in plain.find_all(exp.Column):
         column.set("table", None)
@@ -208,7 +200,6 @@ def _write_unqualified(node: exp.Expr) -> str:
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """Return the expressions that one of gives an expression's value; none where it is made otherwise."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     if isinstance(node, exp.Case):
@@ -247,11 +238,7 @@ _ABOVE = ("having", "order", "distinct", "qualify")
 
 
 def check_grouped_answers(tree: exp.Query, text: str) -> None:
-    """Refuse an answer whose document differs within a group.
-
-    Raises:
-        QueryTypeError: points at it.
-    """
+    """Refuse an answer whose document differs within a group."""
     for block in nodes_of(tree, exp.Select):
         parts = [*block.expressions, *(block.args[name] for name in _ABOVE if block.args.get(name))]
         group = block.args.get("group")

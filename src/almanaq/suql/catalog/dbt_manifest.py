@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 
 class _NotCarried(Exception):
-    """A metric has no single expression over one relation."""
+    pass
 
 
 def parse_terms(text: str, name: str) -> Terms:
@@ -30,8 +30,6 @@ def parse_terms(text: str, name: str) -> Terms:
 
 
 class _Manifest:
-    """One manifest; `text` is what it was read from, for the lines of messages."""
-
     def __init__(self, manifest: Entry, text: str, name: str) -> None:
         self._text, self._name = text, name
         self._models: list[Entry] = manifest["semantic_models"]
@@ -79,7 +77,6 @@ class _Manifest:
                     yield model["name"], (entity.get("expr") or entity["name"],), to, (column,)
 
     def _metric(self, metric: Entry) -> tuple[str, str]:
-        """Return a metric's expression and its model."""
         given = metric["type_params"]
         if metric["type"] == "simple" and given.get("metric_aggregation_params"):
             own = given["metric_aggregation_params"]
@@ -120,7 +117,6 @@ class _Manifest:
         return f"{_AGGREGATES[agg]}({sql})"
 
     def _narrow(self, sql: str, given: Mapping[str, Any], model: Entry) -> str:
-        """Return an expression whose aggregates are of the rows that a filter keeps."""
         filters = (given.get("filter") or {}).get("where_filters") or ()
         parts = [f"({self._condition(each['where_sql_template'], model)})" for each in filters]
         if not parts:

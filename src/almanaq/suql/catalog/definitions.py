@@ -61,11 +61,7 @@ def _find(catalog: Catalog, place: str) -> Relation | None:
 
 
 def write_definition(term: Term, catalog: Catalog) -> exp.Expr:
-    """Return what a term stands for, as a tree in which each column has its relation before it.
-
-    Raises:
-        SourceError: the definition cannot be parsed, or names a column that is not there.
-    """
+    """Return what a term stands for, as a tree in which each column has its relation before it."""
     return _write(term, catalog, ())
 
 
@@ -86,7 +82,6 @@ def _write(term: Term, catalog: Catalog, within: tuple[str, ...]) -> exp.Expr:
 
 
 def _narrow(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """Return an aggregate of the rows that a condition keeps; any other node as it is."""
     if isinstance(node, exp.Filter):
         return exp.Filter(this=node.this, expression=exp.Where(this=exp.and_(node.expression.this, condition)))
     if not isinstance(node, exp.AggFunc):
@@ -107,7 +102,6 @@ def _parse(sql: str, term: Term, catalog: Catalog) -> exp.Expr:
 
 
 def _resolve(tree: exp.Expr, term: Term, catalog: Catalog, within: tuple[str, ...]) -> exp.Expr:
-    """Put its relation before each column, and its definition in the place of each other term."""
     outer = exp.Paren(this=tree)
     for column in [each for each in outer.find_all(exp.Column) if each.find_ancestor(exp.Select) is None]:
         given = ".".join(part.name for part in column.parts[:-1]) or term.relation

@@ -145,7 +145,6 @@ def _count_words(text: str) -> int:
 
 
 def _reads_on(texts: Sequence[str]) -> bool:
-    """Tell whether texts that do not end as sentences do are made like them."""
     words = [word for text in texts for word in text.split()]
     if sum(len(_JOINED.findall(text)) for text in texts) > len(words):
         return True

@@ -92,7 +92,6 @@ class _Lineage:
                 yield from self._item(item, None)
 
     def _item(self, item: exp.Expr, name: str | None) -> Iterator[Origin]:
-        """Yield what a column of an item of FROM is made of; all its columns for None."""
         if not isinstance(item, exp.Table):
             yield from self._trace_query(item, _position(_names(item), name))
             return
@@ -122,7 +121,6 @@ class _Lineage:
             yield from self.of(query)
 
     def output(self, query: exp.Expr, position: int | None) -> Iterator[Origin]:
-        """Yield what a column of a query's result is made of, by its position; all columns for None."""
         key = (id(query), position)
         if key in self._seen:
             return
@@ -155,13 +153,11 @@ def _counts(star: exp.Expr) -> bool:
 
 
 def _names(item: exp.Expr) -> list[str]:
-    """Return the names of the columns of a derived table or a member of WITH."""
     inner = query_in(item)
     return _apply_alias_list(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
 
 
 def _apply_alias_list(item: exp.Expr, names: list[str]) -> list[str]:
-    """Return the names of an item's columns after its alias list, which may name the first few only."""
     given = item.alias_column_names if isinstance(item.args.get("alias"), exp.TableAlias) else []
     return [*given, *names[len(given) :]]
 

@@ -20,8 +20,6 @@ def parse_terms(text: str, name: str) -> Terms:
     yaml = _yaml()
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
-        """Reads mappings with the line at which each begins."""
-
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             return {**super().construct_mapping(node, deep=deep), _LINE: node.start_mark.line + 1}
 
@@ -67,7 +65,6 @@ def _read_models(models: list[dict[str, Any]], name: str) -> Terms:
 def _read_term(
     kind: Any, entry: dict[str, Any], relation: str, name: str, left_out: list[str], known: list[str] | None = None
 ) -> Iterator[Term]:
-    """Yield a field or metric; a metric is of the first dataset that its expression names."""
     place = f"{name}, line {entry[_LINE]}"
     given = entry["expression"]
     written = {e["dialect"]: e["expression"] for e in (given["dialects"] if isinstance(given, dict) else given)}

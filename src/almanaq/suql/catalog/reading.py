@@ -113,11 +113,7 @@ def shown_samples(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def cell_at(relation: Relation, column: str, row: str, dialect: str) -> str:
-    """Return the SELECT of a cell in the row of a number or an address, as evidence of a table without a key gives it.
-
-    Raises:
-        UsageError: rows of the relation have none, or this is none.
-    """
+    """Return the SELECT of a cell in the row that the evidence of a table without a key names: by number or address."""
     found = relation.column(column)
     named = relation.row_source or relation.row_id
     place = written_place(relation, dialect)

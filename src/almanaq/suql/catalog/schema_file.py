@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -65,7 +64,6 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
 
 
 def _file_lines(relation: str, said: RelationSchema) -> list[str]:
-    """Return the lines that say how a file is to be read, where a person said it."""
     hints, marks = said.hints, said.marks
     fields = {"header": hints.header, "names": hints.names, "separator": hints.separator, "encoding": hints.encoding}
     lines = write_settings({**fields, "days": marks.days, "decimal": marks.decimal})
@@ -77,7 +75,6 @@ def _write_reference(own: tuple[str, ...], other: str, theirs: tuple[str, ...]) 
 
 
 def _role_lines(relation: str, rule: RoleRule) -> list[str]:
-    """Return the lines that say what a role sees."""
     said = {"rows": rule.rows, "hidden": rule.hidden, "masked": dict(rule.masked)}
     return [f"[{relation}.roles.{write_key(rule.role)}]", *write_settings(said)]
 
@@ -95,7 +92,7 @@ def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
         listed = column.ordered or not column.values
         if column.values or not column.private:
             lines.append(f"{'' if listed else '# '}values = {write_toml(column.values)}")
-    said = {"description": column.description, "vectors": column.vectors, "private": column.private or None}
+    said = {"description": column.description, "private": column.private or None}
     return [*lines, *write_settings(said)]
 
 
@@ -105,7 +102,7 @@ ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file", "roles", *TERM_KEYS)
 ROLE_KEYS = ("rows", "hidden", "masked")
 FILE_KEYS = ("header", "names", "separator", "encoding", "days", "decimal")
-COLUMN_KEYS = ("kind", "description", "private", "values", "vectors", "type")
+COLUMN_KEYS = ("kind", "description", "private", "values", "type")
 """What may be said of a table, of what a role sees of it, of its file and of a column."""
 
 
@@ -117,7 +114,6 @@ class ColumnSchema:
     description: str | None = None
     private: bool | None = None
     values: tuple[str, ...] = ()
-    vectors: str | None = None
     type: str = ""
     written: str = ""
     caution: str = ""
@@ -158,9 +154,6 @@ def schema_beside(sources: Iterable[Path]) -> Schema | None:
     Of a folder, also those of what lies in it count: what is private stays so, whatever way its file is named. Beside
     `patients.csv` lies `patients.csv.almanaq.toml`, or `patients.almanaq.toml`. Where two speak of one table, the first
     counts (the folder's before those in it), and a column that either calls private is.
-
-    Raises:
-        SourceError: there are two schema files of one source, or one cannot be read.
     """
     found: dict[Path, None] = {}
     for source in sources:
@@ -249,7 +242,6 @@ def _table(entry: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
 
 
 def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
-    """Return how a file is said to be written."""
     _check_entry(entry, FILE_KEYS, where)
     for name, known in (("days", list(ORDERS)), ("decimal", [",", "."])):
         if entry.get(name, known[0]) not in known:
@@ -282,7 +274,6 @@ def _column(entry: Any, where: str) -> ColumnSchema:
         _get(entry, "description", str, where),
         _get(entry, "private", bool, where),
         values,
-        _get(entry, "vectors", str, where),
         type_,
     )
 
@@ -317,9 +308,6 @@ def _strings(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SourceError(f"{where}: {name} must be a list of strings, not {value!r}")
     return tuple(value)
-
-
-_VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
 
 
 def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
@@ -399,8 +387,7 @@ def _apply(relation: Relation, said: RelationSchema, where: str, catalog: Catalo
         named_by=known.get(said.named_by.casefold(), relation.named_by),
         roles=said.roles or relation.roles,
         columns=tuple(
-            _apply_column(c, entry, place, relation) if (entry := columns.get(c.name.casefold())) else c
-            for c in relation.columns
+            _apply_column(c, entry, place) if (entry := columns.get(c.name.casefold())) else c for c in relation.columns
         ),
     )
 
@@ -422,18 +409,16 @@ def _resolve(key: ForeignKey, relation: Relation, catalog: Catalog) -> ForeignKe
 
 
 def _named(relation: Relation) -> Relation:
-    """Return the relation with the column that names its rows, where its columns' names tell it."""
     return relation if relation.named_by else replace(relation, named_by=naming_column(relation))
 
 
-def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Relation) -> Column:
+def _apply_column(column: Column, said: ColumnSchema, where: str) -> Column:
     kind = said.kind or column.kind
     if kind is not ColumnKind.STRUCTURED and column.type != "text":
         raise SourceError(f"{where}, column {column.name!r}: {kind.value} needs text, and the column is {column.type}")
     values = (said.values or column.values) if kind is ColumnKind.ENUM else ()
     description = column.description if said.description is None else said.description
     private = column.private if said.private is None else said.private
-    vectors = column.vectors if said.vectors is None else _vectors(column, said.vectors, where, relation)
     ordered = bool(said.values) or (column.ordered and bool(values))
     return replace(
         column,
@@ -442,22 +427,6 @@ def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Rela
         ordered=ordered,
         description=description,
         private=private,
-        vectors=vectors,
         written=said.written or column.written,
         caution=said.caution or column.caution,
     )
-
-
-def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
-    """Return the name of the column that holds a column's vectors; raises SourceError when it cannot."""
-    found = relation.column(name)
-    if found is None:
-        raise SourceError(
-            f"{where}, column {column.name!r}: no column {name!r}{suggest(name, [c.name for c in relation.columns])}"
-        )
-    if not _VECTOR.fullmatch(found.type):
-        raise SourceError(
-            f"{where}, column {column.name!r}: vectors need pgvector's type with its dimensions, such as vector(384), "
-            f"and {found.name!r} is {found.type}"
-        )
-    return found.name

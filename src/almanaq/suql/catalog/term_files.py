@@ -21,11 +21,7 @@ def find_terms(source: object) -> Path | None:
 
 
 def read_terms(path: str | Path) -> Terms:
-    """Return what a file of terms defines: Open Semantic Interchange (YAML) or a dbt semantic manifest (JSON).
-
-    Raises:
-        SourceError: the file cannot be read, or is neither.
-    """
+    """Return what a file of terms defines: Open Semantic Interchange (YAML) or a dbt semantic manifest (JSON)."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")

@@ -98,7 +98,6 @@ class RegressionProxy:
         return scores
 
     def _vectors(self, candidates: Sequence[Candidate], document: str) -> NDArray[np.float64]:
-        """Return the mean vector of each row's passages; zeros where there is nothing to read."""
         documents = [passages_of(candidate.values[document]) for candidate in candidates]
         texts = list(dict.fromkeys(passage for passages in documents for passage in passages))
         if not texts:
@@ -150,12 +149,10 @@ class _PartialRun:
         self.counts = StageCounts()
 
     def kept(self) -> list[StageRow]:
-        """Return the rows that the run kept, in source order."""
         self.counts.passed = len(self._rows)
         return sorted(self._rows, key=lambda row: row.number)
 
     def sure(self) -> list[StageRow]:
-        """Return the rows that passed when they were asked, before the run was stopped."""
         return self.kept()
 
 
@@ -184,11 +181,7 @@ class ApproximateFilter(_PartialRun):
         )
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
-        """Yield the rows that pass, once the targets are reached.
-
-        Raises:
-            BudgetExceeded: the targets are expected to need more calls than the budget has left, or needed them.
-        """
+        """Yield the rows that pass, once the targets are reached."""
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
         self._rows += [StageRow(each.number, each.row, {}, payload=each.payload) for each in passing]
         self._undecided = len(undecided)
@@ -221,7 +214,6 @@ class ApproximateFilter(_PartialRun):
         return {row: candidates[row].number in numbers for row in rows.tolist()}
 
     def _refuse_what_is_too_dear(self) -> None:
-        """Raise BudgetExceeded where more calls are expected than the budget has left."""
         assert self._audit is not None
         room, expected = self._room(), round(self._audit.thresholds.calls) - self._audit.certificate().asked
         if room is not None and expected > room:
@@ -306,7 +298,6 @@ class StageRuns:
     selection: PassageSelection | None
 
     def of(self, stage: TextStage) -> AnyRun:
-        """Return the run of a stage."""
         accuracy, sampling = self.options.accuracy, self.options.counting
         if sampling is not None:
             site = None if stage.predicate is not None else stage.inputs[0].site.id
@@ -334,7 +325,6 @@ class StageRuns:
         )
 
     def _room(self) -> int | None:
-        """Return the calls that the budget has left."""
         budget = call_budget(self.options, self.models)
         return None if budget is None else budget - self.calls.made
 

@@ -137,7 +137,6 @@ class TextCalls:
         return found.identity(passages), call
 
     def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
-        """Return what the calls of a site with a question have in common."""
         alike = [each for asked in (question, None) for each in self._sites.get((*_kind_of(site), asked), ())]
         compared = tuple(dict.fromkeys(literal for each in alike for literal in each.compared))
         about = {each.about for each in alike}
@@ -167,11 +166,7 @@ class TextCalls:
         return "; ".join(f"{cause}: {count:,}" for cause, count in self.failures.most_common())
 
     def refuse_if_none_answered(self) -> None:
-        """End the query where no call was answered: rows made of failures alone look like an empty result.
-
-        Raises:
-            ModelError: calls were made, and each failed.
-        """
+        """End the query where no call was answered: rows made of failures alone look like an empty result."""
         if self.unknown and not self.answered:
             raise self._setup or ModelError(
                 f"none of the query's {self.unknown:,} model call(s) was answered ({self.causes}): run it again when "
@@ -188,11 +183,7 @@ class TextCalls:
         return site.options if site.options_from is None else self._options.get(site.options_from)
 
     def know_options(self, site: Site, values: Iterable[object]) -> None:
-        """Take the values of the query that a site has its options from.
-
-        Raises:
-            QueryTypeError: there are too many to be named in every call.
-        """
+        """Take the values of the query that a site has its options from."""
         assert site.options_from is not None
         found = tuple(dict.fromkeys(str(value) for value in values if value is not None and str(value).strip()))
         if len(found) > MOST_OPTIONS:
@@ -223,10 +214,6 @@ class TextCalls:
 
         Args:
             here: who asks is cancelled only with the whole stage, so that the call needs no task to outlive it.
-
-        Raises:
-            BudgetExceeded: the budget has no call left.
-            ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
         """
         if identity not in self._replies and self._is_at_budget:
             await self._find_room(call)
@@ -324,7 +311,6 @@ class TextCalls:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake whoever waits for the outcome of other calls."""
         self._ended.set()
         self._ended = asyncio.Event()
 
@@ -393,7 +379,6 @@ def _reduce_outcome(outcome: Outcome) -> Outcome | str:
 
 
 def _read_as(call: TextCall, value: str) -> str | None:
-    """Return a reply as the type asked for, or as options in their spelling; None when it is neither."""
     if call.type == "list":
         listed = parse_list(value)
         texts = only_options(listed, call.options) if call.options else listed
@@ -409,8 +394,6 @@ def _kind_of(site: Site) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the calls of one site with one question have in common."""
-
     site: Site
     question: str
     options: tuple[str, ...]
@@ -428,7 +411,6 @@ class _Asked:
         object.__setattr__(self, "_begun", begun)
 
     def identity(self, passages: Iterable[str]) -> bytes:
-        """Return what tells the call on a document from others; equal ones in other places are one."""
         digest = self._begun.copy()
         for passage in passages:
             _add(digest, passage)

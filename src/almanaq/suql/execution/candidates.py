@@ -176,7 +176,6 @@ class CandidateStream:
         return found
 
     def _begin_batch(self) -> bool:
-        """Go on to the rows of the next batch; tell whether there is one."""
         batch = self._ahead.popleft() if self._ahead else self._fetch_batch()
         if batch is not None:
             self._rows = _rows(batch, self._number, self._payload, self._cells)
@@ -184,7 +183,6 @@ class CandidateStream:
         return batch is not None
 
     async def aclose(self) -> None:
-        """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
             with contextlib.suppress(ValueError):  # it is under way in another thread: the session's end stops it
@@ -212,7 +210,7 @@ class Listed:
         return found
 
     async def aclose(self) -> None:
-        """Do nothing: there is nothing under way."""
+        pass
 
 
 class MostSimilarFirst:
@@ -272,7 +270,6 @@ class MostSimilarFirst:
         return self._take(number)
 
     def _take(self, number: int) -> Candidate:
-        """Return a row that waited; nothing of it is kept here."""
         self._vectors.pop(number, None)
         self._scores.pop(number, None)
         return self._waiting.pop(number)
@@ -308,14 +305,12 @@ class MostSimilarFirst:
                 heapq.heapify(self._best)
 
     def _score(self, lessons: Lessons, numbers: Sequence[int]) -> list[float]:
-        """Return the scores of rows that wait, by what was learned."""
         new = [self._waiting[number] for number in numbers if number not in self._vectors]
         for row, vector in zip(new, vectors_of(new, self._inputs, self._similarity), strict=True):
             self._vectors[row.number] = vector
         return lessons.scored([self._scores[n] for n in numbers], [self._vectors[n] for n in numbers])
 
     def _pull(self, number: int) -> None:
-        """Look at the next so many rows."""
         rows = self._source.pull(number)
         scores = [0.0] * len(rows)
         if self.problem is None:
@@ -332,7 +327,6 @@ class MostSimilarFirst:
             heapq.heappush(self._best, (-score, row.number))
 
     async def aclose(self) -> None:
-        """Stop the database."""
         await self._source.aclose()
 
 
@@ -400,7 +394,6 @@ def _best_scores(item: SiteInput, candidates: Sequence[Candidate], similarity: S
 
 
 def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...], cells: tuple[str, ...]) -> Iterator[Candidate]:
-    """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
     row = names.index(ROW)
     shown = batch.select([*payload, ROW]) if payload else None

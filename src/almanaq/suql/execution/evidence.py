@@ -200,7 +200,6 @@ class UnknownAnswers:
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self._known)
 
     @property

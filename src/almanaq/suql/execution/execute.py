@@ -31,11 +31,7 @@ _LATE_SECONDS = 1.0
 
 
 async def run_native(database: Database, plan: Plan, options: Options, suql: str) -> Result:
-    """Return the rows of a plan without stages.
-
-    Raises:
-        DeadlineExceeded, OperationalError, BudgetExceeded: as of any other query.
-    """
+    """Return the rows of a plan without stages."""
     query = plan.output.select
     assert isinstance(query, NativeQuery)
     started = time.perf_counter()
@@ -82,7 +78,6 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
 
 
 def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
-    """Return whether what follows a text filter treats each row by itself, so that rows can be given one by one."""
     stage, rest, output = plan.stages[number], plan.stages[number + 1 :], plan.output
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False

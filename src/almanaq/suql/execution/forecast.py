@@ -151,7 +151,6 @@ class NewCalls:
             await rows.aclose()
 
     async def _add(self, rows: Sequence[Candidate]) -> None:
-        """Look for the replies to what is asked of some rows."""
         for item, known in zip(self._stage.inputs, self._kept, strict=True):
             asked = [call_of_row(item, row, self._calls) for row in rows]
             fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}

@@ -20,11 +20,7 @@ from almanaq.suql.text_functions import is_model_call
 
 
 def fetch_result(session: Session, sql: str, parameters: Parameters, options: Options) -> pa.Table:
-    """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks.
-
-    Raises:
-        BudgetExceeded: they take more memory than they may.
-    """
+    """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks."""
     megabytes, rows = options.max_result_mb, options.max_rows
     most = None if megabytes is None else megabytes * 1_000_000
     table = session.fetch(sql, most, parameters, None if rows is None else rows + 1)
@@ -181,7 +177,6 @@ def options_counted(tree: exp.Query) -> tuple[str, ...]:
 
 
 def _counts_rows(node: exp.Expr) -> bool:
-    """Return whether a node is count(*), as sqlglot reads it or as DuckDB writes it."""
     if isinstance(node, exp.AnonymousAggFunc | exp.Anonymous):
         return node.name.lower() == "count_star"
     return isinstance(node, exp.Count) and isinstance(node.this, exp.Star)

@@ -131,7 +131,6 @@ class Renderer:
             self._empty.add(name)  # its row ids have no type
 
     def _add(self, name: str) -> str:
-        """Make a temporary table known under its name in the plan; give what it is called."""
         number = self._times[name]
         self._times[name] += 1
         self._temporary[name] = f"{name}__{number}" if number else name
@@ -167,13 +166,11 @@ class Renderer:
             return self._with_rows(self._statements.text(tree, self._prefix, self._state_of, lambda: self._write(tree)))
 
     def _state_of(self, names: Iterable[str]) -> Hashable:
-        """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""
         made = tuple((self._temporary.get(name), name in self._empty, name in self._rows) for name in names)
         refused = self.casts.refused if self.casts is not None and not self.casts.by_engine else {}
         return made, tuple(self._values.items()), tuple((cast, tuple(texts)) for cast, texts in refused.items())
 
     def _with_rows(self, text: str) -> str:
-        """Return a text with the row ids in the places that were left for them."""
         if not self._rows:
             return text
         marks = {f"'{self._mark(name)}'": rows for name, rows in self._rows.items()}
@@ -232,7 +229,6 @@ class Renderer:
             _narrow(table, relation, tree, self.dialect)
 
     def _written_out(self, table: exp.Table) -> exp.Values:
-        """Return a table of row ids with a mark in their place."""
         columns = [exp.to_identifier(ROW, quoted=True)]
         alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True), columns=columns)
         return exp.Values(
@@ -246,7 +242,6 @@ class Renderer:
             on.set("this", exp.null())
 
     def _spell_columns(self, tree: exp.Expr) -> None:
-        """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
         for column in nodes_of(tree, exp.Column):
             item = find_source(column.table, column) if column.table else None
             relation = self._catalog.find(item.name) if isinstance(item, exp.Table) and find_cte(item) is None else None
@@ -256,7 +251,6 @@ class Renderer:
 
 
 def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr, dialect: str) -> None:
-    """Read only the columns of a relation that the catalog has: neither its row nor a natural join knows others."""
     inner = read_part(table, relation, dialect)
     shown: list[exp.Expr] = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.columns]
     alias = table.alias_or_name
@@ -326,7 +320,6 @@ class AnswerCasts:
         return [texts[i] for i in self._bisect(name, kind, 0, len(texts))]
 
     def _bisect(self, name: str, kind: exp.DataType, first: int, end: int) -> list[int]:
-        """Return the numbers of the texts in a part of a table that the engine does not cast."""
         within = nodes.column(name, "_i").between(exp.Literal.number(first), exp.Literal.number(end - 1))
         read = exp.Count(this=exp.cast(nodes.column(name, "v"), kind.copy()))
         try:
@@ -359,7 +352,6 @@ async def link_literals(
 
 
 def _state_of(link: Link, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the values that the column has; of values that all have to be there, all or none."""
     if isinstance(values, AllOf):
         return values if set(values) <= set(link.values) else ()
     return tuple(value for value in values if value in link.values)

@@ -32,8 +32,6 @@ Cells = tuple[pa.RecordBatch, int] | None
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One row that waits for the truth of an atom."""
-
     replies: Mapping[str, Any]
     cells: Cells
     future: asyncio.Future[bool | None]
@@ -129,7 +127,6 @@ def _replies(values: list[Any], key: str) -> pa.Array:
 
 
 def _cells(rows: list[_Asked], key: str) -> tuple[pa.Field, pa.ChunkedArray]:
-    """Return a column of the rows, and its field, from the batches that they stand in."""
     places = [row.cells for row in rows if row.cells is not None]
     chunks = [
         part[0][0].column(key).take(pa.array([number for _, number in part], pa.int64())) for part in _runs(places)
@@ -139,7 +136,6 @@ def _cells(rows: list[_Asked], key: str) -> tuple[pa.Field, pa.ChunkedArray]:
 
 
 def _runs(places: list[tuple[pa.RecordBatch, int]]) -> list[list[tuple[pa.RecordBatch, int]]]:
-    """Return rows that follow each other in one batch, together."""
     return [list(part) for _, part in itertools.groupby(places, key=lambda place: id(place[0]))]
 
 
@@ -278,7 +274,6 @@ class RowEvaluation:
         return SiteQuote(self._context.inputs[site], self._question(site), self._place_in_document(site, quote), text)
 
     def _place_in_document(self, site: str, quote: Quote) -> Quote:
-        """Return a quote with the number of its passage in the whole document."""
         document = self._candidate.values[self._context.inputs[site].document]
         numbers = self._numbers.get(site)
         number = numbers[quote.passage] if numbers is not None else quote.passage
@@ -290,7 +285,6 @@ class RowEvaluation:
         return question_of(self._context.inputs[site], self._candidate)
 
     def _call(self, site: str) -> tuple[bytes, TextCall] | None:
-        """Return the call that a site takes, with its identity; None where there is nothing to read or to ask."""
         if site not in self._call_of:
             asked = self._context.inputs[site].site
             self._call_of[site] = call_of(asked, self._passages[site], self._question(site), self._context.calls)

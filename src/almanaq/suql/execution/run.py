@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.engines.protocols import Database, Session
-from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded, ModelError
+from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.budget import Spending, operator
 from almanaq.models.prompts import one_fence
 from almanaq.models.protocols import Models
@@ -58,9 +58,7 @@ from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.execution.trial_order import (
     Candidates,
     FewestNewCalls,
-    has_vectors,
     is_of_pairs,
-    ordered_by_vectors,
     tries_by_similarity,
 )
 from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
@@ -279,7 +277,6 @@ class Run:
             return None
 
     async def _project(self, stage: TextStage) -> None:
-        """Ask for the texts of an output; every row passes, and none is held longer than until it is answered."""
         projected = ProjectedRows(stage, self._spellings)
         async for rows in self._batches(stage, self._stage_run(stage)):
             self._keep_evidence(stage, rows)
@@ -299,7 +296,6 @@ class Run:
             await found.aclose()  # type: ignore[attr-defined]
 
     async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
-        """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
         await find_options(stage, self.calls, self._session, self._renderer)
         candidates = await self._order_candidates(stage) if self._comes_as_found(stage) else None
         try:
@@ -320,7 +316,6 @@ class Run:
             self._sent.update(run.counts.cells)
 
     async def _count(self, stage: TextStage, run: AnyRun, candidates: Candidates | None) -> None:
-        """Refuse what goes beyond the budget or is not confirmed; tell who watches how many rows there are."""
         watch, budget = current_watch(), self._budget
         guarded = run if isinstance(run, StageRun) and budget is not None and not self._asked else None
         confirmation = current_confirmation() if self._context.models.reader.paid else None
@@ -348,7 +343,6 @@ class Run:
             watch.total = rows
 
     def _forecast(self, stage: TextStage, own: int, later: int, text_tokens: float) -> Forecast:
-        """Return what the query is about to take: a stage's own calls, and those of later ones."""
         models = self._context.models
         found = text_estimate(stage, 0, own + later, text_tokens, Sharing.of(models.reader))
         money = None if models.price is None else models.price.of(found.tokens, found.output_tokens)
@@ -366,7 +360,6 @@ class Run:
         return run
 
     async def _store(self, stage: TextStage, rows: list[StageRow]) -> None:
-        """Keep the evidence of a filter's rows, and make its table."""
         self._keep_evidence(stage, rows)
         await in_thread(self._renderer.store_rows, stage.name, [row.row for row in rows])
 
@@ -380,23 +373,11 @@ class Run:
         return deadline is not None and time.perf_counter() - self._started >= deadline
 
     async def _order_candidates(self, stage: TextStage) -> Candidates:
-        """Return a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._context.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
         payload = self._plan.output.payload if stage is self._plan.stages[-1] else ()
         cells = cells_read(stage)
-        if (by_similarity or most is not None) and has_vectors(stage, self._context.catalog):
-            try:
-                select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
-            except ModelError as problem:
-                if most is not None:
-                    raise
-                select, unused, by_similarity = None, [table_order(problem)], False
-            self._warnings += unused
-            if select is not None:
-                select = select if most is None else select.limit(most, copy=False)
-                return CandidateStream(self._session, self._renderer.sql(select), payload=payload, cells=cells)
         sql = self._renderer.sql(stage.source)
         if most is not None:
             return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most, cells))
@@ -411,7 +392,6 @@ class Run:
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
 
     async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
         output = self._plan.output
         table, cut = cut_rows(table, self._options.max_rows)
         self._cut = self._cut or bool(cut)

@@ -43,7 +43,7 @@ class EmbedderSimilarity:
         self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
-        """Return the vector of a text constraint, for a database that compares it with its own."""
+        """Return the vector of a text constraint."""
         key = hash(constraint)
         vector = self._asked.get(key)
         if vector is None:
@@ -72,7 +72,6 @@ class EmbedderSimilarity:
         return self._vectors_of(texts)
 
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts; those used last are kept."""
         keys = list(map(hash, texts))
         with self._lock:
             vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
@@ -154,7 +153,6 @@ class TextVectors:
             return self._matrix[distinct], numbers
 
     def _with_one(self, rows: Rows, query: int) -> NDArray[np.float64]:
-        """Return the cosines of rows with one row."""
         count, vector = len(self._row_of), self._matrix[query]
         if 2 * len(rows) > count:
             dots = (self._matrix[:count] @ vector)[rows]
@@ -211,7 +209,6 @@ class TextVectors:
 
 
 def _in_blocks(compute: Callable[..., NDArray[Any]], *columns: Rows) -> NDArray[Any]:
-    """Return what a function makes of columns, which it is given some rows at a time."""
     starts = range(0, max(1, len(columns[0])), _BLOCK)
     return np.concatenate([compute(*(column[at : at + _BLOCK] for column in columns)) for at in starts])
 
@@ -280,7 +277,6 @@ def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[Similarit
 
 
 def _filter_scores(table: pa.Table, call: SimilarityCall) -> pa.Table:
-    """Return the rows whose score of a call does not keep them from being wanted."""
     scores = table.column(call.column).to_numpy()  # NULL is no number
     if call.at_least is not None:
         return table.filter(pa.array(scores >= call.at_least))
@@ -386,7 +382,6 @@ def _shorten(turned: Matrix, width: int) -> Matrix:
 
 
 def _candidates(left: Matrix, right: Matrix, at_least: float) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the pairs whose inner product is not below a bound, block by block."""
     for start in range(0, len(right), _RIGHT):
         product = left @ right[start : start + _RIGHT].T
         places = np.flatnonzero(product >= at_least)

@@ -21,13 +21,11 @@ _MOST_BYTES = 2**31 - 1
 
 
 def boolean_column(values: Sequence[bool | None]) -> pa.Array:
-    """Return a column of booleans."""
     true = _bits([value is True for value in values])
     return pa.Array.from_buffers(pa.bool_(), len(values), [_present(values), true])
 
 
 def text_column(values: Sequence[str | None]) -> pa.Array:
-    """Return a column of text."""
     encoded = [b"" if value is None else value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] > _MOST_BYTES:
@@ -177,7 +175,6 @@ class ProjectedRows:
         self._pieces: list[pa.Table] = []
 
     def add(self, rows: Sequence[StageRow]) -> None:
-        """Take rows."""
         self._waiting += rows
         if len(self._waiting) >= _PACKED_AT_ONCE:
             self._pack()

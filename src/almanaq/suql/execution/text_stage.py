@@ -73,7 +73,6 @@ class SemiJoinQueue:
 
     @property
     def _last(self) -> int | None:
-        """The place of the last value that is wanted; None as long as too few have passed."""
         wanted = self._wanted
         if wanted is None or len(self._found) < wanted:
             return None
@@ -231,7 +230,6 @@ class StageRun:
     async def _start_rows(
         self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], Candidate]
     ) -> None:
-        """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
         while len(under_way) < self._rows_to_try(self._passed):
             candidate = await self._next_candidate(candidates, may_wait=bool(under_way))
             if candidate is None:
@@ -251,7 +249,6 @@ class StageRun:
             under_way[task] = candidate
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
-        """Return a candidate that was held back, else the next of the source; None where there is neither now."""
         candidate = self._semi_join.next()
         if may_wait and candidate is None and self._taught is not None and self._taught.waits_for_outcomes:
             return None
@@ -263,7 +260,6 @@ class StageRun:
         return candidate
 
     async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
-        """Wait until a row is decided, and take note of those that are."""
         ended = [await self._ended.get()]
         ended += [self._ended.get_nowait() for _ in range(self._ended.qsize())]
         for task in ended:
@@ -290,12 +286,10 @@ class StageRun:
         return self._passed_in_turn()[before : self._stage.stop_after]
 
     def _passed_in_turn(self) -> list[StageRow]:
-        """Return the rows that passed before the first one that is still open."""
         first_open = min(map(self._turn, self._open), default=math.inf)
         return [row for row in self._by_turn() if self._turn(row.number) < first_open]
 
     def _turn(self, number: int) -> int:
-        """Return the place of a row among those that LIMIT cuts."""
         return number if self._stage.ordered else self._turns[number]
 
     def _by_turn(self) -> list[StageRow]:
@@ -342,14 +336,12 @@ class StageRun:
         return self._keep_first(rows)
 
     def _keep_first(self, rows: list[StageRow]) -> list[StageRow]:
-        """Return the first rows, as many as LIMIT keeps, in source order."""
         rows = [row for row in rows if self._semi_join.keeps(row.number)]
         kept = sorted(rows[: self._stage.stop_after], key=lambda row: row.number)
         self.counts.passed = len(kept)
         return kept
 
     def _rows_to_try(self, passed: list[StageRow]) -> int:
-        """Return how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
         if self._stage.stop_after is not None:
             missing = self._stage.stop_after - len(passed)
         elif (values := self._semi_join.missing) is not None:
@@ -359,7 +351,6 @@ class StageRun:
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
     def _limit_is_met(self) -> bool:
-        """Return whether the rows that LIMIT keeps are known."""
         stop_after = self._stage.stop_after
         if (values := self._semi_join.missing) is not None:
             return values == 0 and not (self._in_rounds and self._open)
@@ -398,7 +389,6 @@ class StageRun:
         return {atom.column: mask(candidate.values[atom.column]) for atom in found}
 
     async def _evaluate(self, candidate: Candidate) -> StageRow | None:
-        """Find out what a row needs, one atom after another; None if it does not pass."""
         row = RowEvaluation(self._context, candidate)
         await row.select_passages()
         if self._stage.predicate is None:
@@ -431,8 +421,6 @@ class StageRun:
 
 
 class _Chances:
-    """How often each atom was TRUE so far, starting from an even chance."""
-
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, int]] = {}
 

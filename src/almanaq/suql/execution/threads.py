@@ -53,11 +53,7 @@ def given_up() -> threading.Event:
 
 
 def refuse_given_up(ended: threading.Event) -> None:
-    """End work that nobody waits for any longer.
-
-    Raises:
-        OperationalError: the query was stopped; who waited for it has gone.
-    """
+    """End work that nobody waits for any longer."""
     if ended.is_set():
         raise OperationalError("the query was stopped while it compared texts")
 

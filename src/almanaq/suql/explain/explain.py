@@ -60,11 +60,9 @@ class Explanation:
         return [{key: getattr(line, key) for key in keys} for line in self.stages]
 
     def _repr_html_(self) -> str:
-        """Show the plan in a notebook."""
         return display.block(display.preformat_text(str(self)))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
-        """Show the plan as text."""
         printer.text(visible(str(self)))
 
     def __str__(self) -> str:
@@ -180,7 +178,6 @@ def _describe(stage: TextStage, plan: Plan, show: _PlanText) -> str:
 
 
 def _describe_semi_join(stage: TextStage) -> str:
-    """Return when a semi-join stops; under ORDER BY with LIMIT it is a top-k with early termination."""
     stop = f"stop after one row for each value of {stage.semi_join_key}"
     if stage.values_wanted is None:
         return stop
@@ -212,12 +209,10 @@ class _PlanText:
     sites: Mapping[str, Site] = field(default_factory=dict)
 
     def sql(self, tree: exp.Expr) -> str:
-        """Return the SQL that a stage runs."""
         written = resolve_links(tree, {link.id: link for link in self.links}, {link.id: () for link in self.links})
         return written.sql(self.dialect)
 
     def expression(self, node: exp.Expr) -> str:
-        """Return an expression with its columns and text calls written out."""
         return node.transform(self._write_out).sql(self.dialect)
 
     def _write_out(self, part: exp.Expr) -> exp.Expr:
@@ -234,7 +229,6 @@ class _PlanText:
         return part
 
     def call(self, site: Site) -> str:
-        """Return a call of a text function."""
         own = _PlanText(self.dialect)
         document = site.document
         read = document.name.split(".")[-1] if isinstance(document, exp.Column) else own.expression(document)
@@ -244,11 +238,9 @@ class _PlanText:
         return f"answer({read}, {own.expression(site.question)}{options})"
 
     def needed(self, site: Site) -> str:
-        """Return the condition under which a call is made; "" where it always is."""
         return f" where {self.expression(site.needed)}" if site.needed is not None else ""
 
     def predicate(self, predicate: Predicate) -> str:
-        """Return a predicate tree as people write conditions."""
         match predicate:
             case And(children):
                 return " AND ".join(map(self._bracket, children))
@@ -268,7 +260,6 @@ class _PlanText:
         return f"({text})" if isinstance(predicate, And | Or) else text
 
     def similarity(self, stage: SimilarityStage | SimilarityJoin) -> str:
-        """Return what a stage compares by meaning."""
         if isinstance(stage, SimilarityJoin):
             sides = f"left: {self.sql(stage.left)}\nright: {self.sql(stage.right)}"
             return f"{sides}\npairs: similarity(left.d, right.d) >= {stage.at_least:g}"
@@ -283,7 +274,6 @@ def _describe_call(call: SimilarityCall) -> str:
 
 
 def _remove_links(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
-    """Return a block with the literals that wait to be linked as they were written."""
     known, values = {link.id: link for link in links}, {link.id: () for link in links}
 
     def written(node: exp.Expr | None) -> exp.Expr | None:

@@ -54,7 +54,6 @@ class WhyNot:
         return tuple(condition for condition in self.conditions if condition.truth is not True)
 
     def _repr_html_(self) -> str:
-        """Show in a notebook what each condition comes to, with the quotes folded."""
         rows = [
             (" ".join(filter(None, (each.said, each.reason and f"({each.reason})"))), each.text)
             for each in self.conditions
@@ -64,11 +63,9 @@ class WhyNot:
         return display.block(table, message, display.quotes_html([condition.evidence for condition in self.conditions]))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
-        """Show the same as text."""
         printer.text(visible(str(self)))
 
     def _describe_outcome(self) -> str:
-        """Say what is to be known where no condition keeps the row out."""
         if not self.conditions:
             return "no row of the relations in FROM has that key"
         return "" if self.rejected else _MEETS
@@ -88,9 +85,6 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> 
     Args:
         key: values of columns that name the row.
         dialect: sqlglot's name of the engine's SQL, in which the conditions are written.
-
-    Raises:
-        UnsupportedError: no block of the query has a WHERE with text; UnknownNameError: no such column there.
     """
     found = [stage for stage in plan.stages if isinstance(stage, TextBlock) and stage.where_sites]
     if not found:
@@ -140,9 +134,6 @@ def why_not(result: Result) -> WhyNot:
 def _named_columns(
     block: TextBlock, key: Mapping[str, object]
 ) -> tuple[tuple[tuple[str, exp.Expr], ...], dict[str, object]]:
-    """Return the block's columns, those of the key among them, and the key's values by the names that
-    the block uses.
-    """
     columns = dict(block.columns)
     source = block.source.args["from_"].this
     named = {}

@@ -42,7 +42,6 @@ def lazy_branches(block: TextBlock) -> TextBlock:
 
 
 def _asked_first(uses: list[list[exp.Expr]]) -> set[str]:
-    """Return the sites that conditions refer to."""
     return {site_of(name) for use in uses for part in use for name in text_columns(part)}
 
 

@@ -101,7 +101,6 @@ def _read_once(tree: exp.Query) -> None:
 
 
 def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
-    """Merge the first FROM item of a block into it; say whether that was done."""
     item = next(iter(from_items(block)), None)
     joins = block.args.get("joins") or []
     if not isinstance(item, exp.Subquery) or item.args["alias"].args.get("columns"):
@@ -131,7 +130,6 @@ def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
 
 
 def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -> bool:
-    """Return whether a derived table only joins, filters and computes, and its names mean nothing else around it."""
     if not isinstance(inner, exp.Select) or not is_plain(inner) or inner.args.get("from_") is None:
         return False
     if any(inner.args.get(clause) for clause in ("limit", "offset", "order", "with_", "laterals")):

@@ -42,7 +42,6 @@ def _conditions(block: exp.Select) -> list[exp.Expr]:
 
 
 def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
-    """Return the query behind a FROM item, if nothing else reads it and its columns keep their names."""
     holder: exp.Expr | None = item if isinstance(item, exp.Subquery) else None
     if isinstance(item, exp.Table):
         holder = find_cte(item)
@@ -57,7 +56,6 @@ def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
 
 
 def _push(query: exp.Expr, part: exp.Expr, names: list[str]) -> None:
-    """Put a condition over the named outputs of a query into the query's blocks where it may stand."""
     if any(query.args.get(clause) for clause in _CUTS):
         return
     if isinstance(query, exp.Subquery):
@@ -82,7 +80,6 @@ def _has_one_type(query: exp.Query, number: int) -> bool:
 
 
 def _is_open(block: exp.Select) -> bool:
-    """Return whether rows of a block may be left out before it is computed."""
     distinct = block.args.get("distinct")
     if (distinct is not None and distinct.args.get("on") is not None) or sets_in(block.expressions):
         return False
@@ -97,7 +94,6 @@ def _is_open(block: exp.Select) -> bool:
 
 
 def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
-    """Return whether an output is known before the block asks or groups."""
     group = block.args.get("group")
     key = not is_aggregated(block) or (group is not None and node in group.expressions)
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
@@ -137,7 +133,6 @@ def inner_joins(tree: exp.Query) -> exp.Query:
 
 
 def _narrow(block: exp.Select, place: int) -> bool:
-    """Keep fewer rows without a match at a join, where later conditions drop them; say whether that was done."""
     joins, items = block.args["joins"], [item.alias_or_name for item in from_items(block)]
     join, side = joins[place], side_of(joins[place])
     if not side or join.args.get("using") or join.args.get("method"):

@@ -42,7 +42,6 @@ def _drop_unread_members(tree: exp.Query) -> bool:
 
 
 def _readers(tree: exp.Query) -> dict[int, set[int]]:
-    """Return the tables that name each member of WITH, all by their ids."""
     readers: dict[int, set[int]] = {}
     for table in nodes_of(tree, exp.Table):
         cte = find_cte(table)
@@ -52,7 +51,6 @@ def _readers(tree: exp.Query) -> dict[int, set[int]]:
 
 
 def _columns(tree: exp.Query) -> dict[int, set[str]]:
-    """Return the names of the columns that are read of each item of a FROM, by its id."""
     read: dict[int, set[str]] = {}
     for column in nodes_of(tree, exp.Column):
         item = find_source(column.table, column) if column.table else None
@@ -90,7 +88,6 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
 
 
 def _drop_nested(item: exp.Expr) -> bool:
-    """Make NULL of an output that nobody reads where it has nested queries with text; say whether it had."""
     if not any(has_text(query) for query in nodes_of(item, exp.Query)):
         return False
     item.unalias().replace(exp.null())
@@ -116,7 +113,6 @@ def _renames(item: exp.Expr) -> bool:
 
 
 def _decides_rows(item: exp.Expr, block: exp.Select) -> bool:
-    """Return whether ORDER BY or DISTINCT ON names an output."""
     clauses = [clause for clause in (block.args.get("order"), block.args.get("distinct")) if clause is not None]
     names = [column for clause in clauses for column in nodes_of(clause, exp.Column)]
     return any(not column.table and column.name == item.alias_or_name for column in names)

@@ -256,7 +256,6 @@ def split_ordering(block: exp.Select, name: str) -> bool:
 
 
 def _whole(query: exp.Query) -> exp.Expr:
-    """Return the expression that a nested query is: with EXISTS or IN around it, if it has one."""
     return query.parent if isinstance(query.parent, exp.Exists | exp.In) else query
 
 
@@ -337,7 +336,6 @@ def _put_back(block: exp.Select, holder: exp.Tuple, having: exp.Having | None) -
 
 
 def _reads_groups(block: exp.Select) -> bool:
-    """Return whether a text function (or a nested query with text) stands above the grouping."""
     keys = _group_keys(block)
     parts = [*block.expressions, block.args.get("having"), block.args.get("order"), block.args.get("distinct")]
     for part in parts:
@@ -380,7 +378,6 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
-    """Replace expressions by columns of a derived table; equal ones share a column."""
     computed: dict[str, exp.Expr] = {}
     labels: dict[str, str] = {}
     for unit in units:

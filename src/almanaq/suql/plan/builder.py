@@ -138,7 +138,6 @@ class _Builder:
         self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
-        """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
         self.common.hoist(query)
         if not has_text(query):
             return query
@@ -209,7 +208,6 @@ class _Builder:
         )
 
     def _compute_similarities(self, block: exp.Select) -> None:
-        """Let stages of their own compare the texts of a block's rows; columns of theirs stand for the calls."""
         while (found := similarities.joining(block, similarities.computable(block))) is not None:
             call, bound = found
             sides = similarities.sides_of(block, call)
@@ -221,7 +219,6 @@ class _Builder:
             self.stages.append(stage)
 
     def _rows_to_compare(self, block: exp.Select) -> tuple[exp.Expr, exp.Select]:
-        """Return what identifies a block's rows, and a SELECT without outputs of those that its WHERE may keep."""
         if block.args.get("from_") is None:
             return exp.Literal.number(0), exp.Select()
         row = self._row_id(block)
@@ -236,7 +233,6 @@ class _Builder:
     # Plain blocks
 
     def _text_block(self, block: exp.Select) -> exp.Query:
-        """Turn a plain block into a stage; give the SELECT that reads its table."""
         name = self._name("block")
         labels, marked = [item.alias_or_name for item in block.expressions], kept_by(block)
         made = [each for each in self.stages if isinstance(each, Materialize)]
@@ -256,7 +252,6 @@ class _Builder:
         return reader.order_by(column(name, ORDINAL), copy=False) if stage.order else reader
 
     def _row_id(self, block: exp.Select) -> exp.Expr | None:
-        """Return the row id expression of the block's relation, when it reads just one base table."""
         items = list(from_items(block))
         if len(items) != 1 or not isinstance(items[0], exp.Table) or items[0].name in self.common:
             return None
@@ -325,7 +320,6 @@ class _Builder:
             block.set("joins", block.args["joins"])
 
     def _materialize_item(self, block: exp.Select, item: exp.Expr, keep: Sequence[exp.Expr] = ()) -> str:
-        """Copy one FROM item, the rows of it that meet some conditions, into a table, which takes its place."""
         name, alias = self._name("rows"), item.alias_or_name
         references = [c for c in own_columns(block) if c.table == alias]
         outputs = carry(references, name)
@@ -401,7 +395,6 @@ class _Builder:
         return name
 
     def _correlate(self, query: exp.Query, rows: str) -> None:
-        """Compile a nested query whose surroundings are the table `rows`, in place."""
         if isinstance(query, exp.Subquery):
             self._correlate(query.this, rows)
         elif isinstance(query, exp.SetOperation):
@@ -452,7 +445,6 @@ class _Builder:
 
 
 def _numbered(outputs: Mapping[str, exp.Expr], order: exp.Order | None = None) -> exp.Select:
-    """Return a SELECT without FROM that numbers its rows, in an order."""
     number = exp.Window(this=exp.RowNumber(), order=order)
     return exp.Select(expressions=[aliased(number, ROW), *(aliased(node, name) for name, node in outputs.items())])
 

@@ -67,7 +67,6 @@ def _negation_of(block: exp.Select) -> exp.Expr | None:
 
 
 def _is_text_filter(block: exp.Select) -> bool:
-    """Return whether a block only filters the rows of one table, by answers about them."""
     items, calls = list(from_items(block)), own_text_calls(block)
     if len(items) != 1 or not isinstance(items[0], exp.Table) or not is_plain(block) or is_by_chance(block):
         return False
@@ -112,17 +111,14 @@ def _is_certain(call: exp.Expr, tree: exp.Query, kept_below: exp.Expr | None) ->
 
 
 def _is_left_or(node: exp.Expr, kept_below: exp.Expr | None) -> bool:
-    """Return whether an operand of EXCEPT is the one whose rows are shown, or keeps its rows."""
     return node.arg_key == "this" or node.parent is kept_below
 
 
 def _is_condition(part: exp.Expr) -> bool:
-    """Return whether a part of a block is one whose rows can only be dropped."""
     return part.arg_key in ("where", "from_", "joins")
 
 
 def _is_shown(part: exp.Expr, call: exp.Expr) -> bool:
-    """Return whether a part of a block is the output of a call as it is, or cast."""
     value = part.unalias()
     while isinstance(value, exp.Cast | exp.Paren):
         value = value.this
@@ -130,7 +126,6 @@ def _is_shown(part: exp.Expr, call: exp.Expr) -> bool:
 
 
 def _keeps(block: exp.Select) -> bool:
-    """Return whether a block looks at its rows one by one."""
     if any(block.args.get(key) for key in ("group", "having", "qualify", "windows")) or _is_cut(block):
         return False
     distinct = block.args.get("distinct")

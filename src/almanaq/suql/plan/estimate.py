@@ -140,7 +140,6 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog, sharin
 
 
 def _mean_tokens(stage: TextStage, catalog: Catalog) -> float:
-    """Return the tokens of a text, by the samples of the columns that are read."""
     samples: list[str] = []
     for item in stage.inputs:
         relation = catalog.find(item.relation) if item.relation else None
@@ -152,9 +151,6 @@ def _mean_tokens(stage: TextStage, catalog: Catalog) -> float:
 
 
 def _distinct_texts(item: SiteInput, catalog: Catalog) -> float:
-    """Return the most texts that a site can be asked about: those of its column, when every row has
-    the same question.
-    """
     relation = catalog.find(item.relation) if item.relation and item.question_column is None else None
     return relation.rows if relation is not None and relation.rows is not None else math.inf
 
@@ -166,7 +162,6 @@ def _selectivity(predicate: Predicate) -> float:
 
 
 def _rows_of(query: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> float:
-    """Estimate the rows of a SELECT: its relations' rows times what its conditions keep."""
     if not isinstance(query, exp.Select):
         parts = [part for part in (query.args.get("this"), query.args.get("expression")) if part is not None]
         return sum(_rows_of(part, rows, catalog) for part in parts) if parts else _UNKNOWN_ROWS

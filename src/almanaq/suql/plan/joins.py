@@ -125,7 +125,6 @@ def push_joining_answers(block: exp.Select) -> None:
 
 
 def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
-    """Take the conjuncts of WHERE with text that read one FROM item alone out of it."""
     found = [part for part in conjuncts(where_of(block)) if own_text_calls(part)]
     found = [
         part for part in found if {c.table for c in own_columns(block, part)} == {alias} and is_of_block(part, block)

@@ -78,7 +78,6 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
 
 
 def _with_last_inside(plan: Plan) -> Plan:
-    """Put the last table into the output as a derived table, where the output reads it once."""
     last = plan.stages[-1] if plan.stages else None
     if not isinstance(last, Materialize):
         return plan
@@ -117,7 +116,6 @@ class _Lowering:
         self._limit, self._offset = block.limit, block.offset
 
     def stages(self) -> Iterator[Stage]:
-        """Yield the block's stages; the last makes the table that has the block's name."""
         block = self._block
         if not block.direct:
             yield self._copy_rows()
@@ -183,7 +181,6 @@ class _Lowering:
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
 
     def _bring(self, select: exp.Select) -> None:
-        """Let a filter's rows have the columns that the result shows, where these are small or there already."""
         outputs = list(select.expressions)
         labels = []
         for i, node in enumerate(self._shown or ()):
@@ -200,7 +197,6 @@ class _Lowering:
             self.payload = tuple(labels)
 
     def _page(self, asked: tuple[Site, ...]) -> Materialize:
-        """Copy the rows that are returned, numbered in the order in which they are."""
         name = f"{self._block.name}_page"
         order = exp.Order(expressions=[self._resolve(node) for node in self._order]) if self._order else None
         number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
@@ -257,7 +253,6 @@ class _Lowering:
     # The parts of a SELECT
 
     def _rows(self, *outputs: exp.Expr) -> exp.Select:
-        """Return a SELECT over the block's rows as they are now."""
         select = self._from.copy()
         assert isinstance(select, exp.Select)
         select.set("expressions", list(outputs))
@@ -270,13 +265,10 @@ class _Lowering:
         return select
 
     def _restrict(self, select: exp.Select) -> None:
-        """Put what is left of WHERE into a SELECT."""
         if self._where is not None:
             select.set("where", exp.Where(this=self._resolve(self._where)))
 
     def _resolve(self, node: exp.Expr) -> exp.Expr:
-        """Return an expression with its references written for where the rows and the computed columns are now."""
-
         def resolve(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
                 return column(self._carrier, part.name) if self._carrier else self._columns[part.name].copy()
@@ -295,7 +287,6 @@ class _Lowering:
         self._row = column(name, ROW)
 
     def _find_needed(self, sites: tuple[Site, ...]) -> list[str]:
-        """Return the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
         nodes += [site.needed for site in sites if site.needed is not None]
         used = {c.name for node in nodes for c in nodes_of(node, exp.Column) if c.table == FROM_ALIAS}
@@ -303,7 +294,6 @@ class _Lowering:
         return [name for name in self._columns if name in used]
 
     def _inputs(self, select: exp.Select, sites: tuple[Site, ...]) -> tuple[SiteInput, ...]:
-        """Add the arguments of sites, and the keys of their evidence, to a SELECT."""
         labels: dict[tuple[str, str], str] = {}
 
         def add(node: exp.Expr, kind: str) -> str:
@@ -331,7 +321,6 @@ class _Lowering:
         return tuple(inputs)
 
     def _predicate(self, select: exp.Select, residual: Predicate) -> Predicate:
-        """Add what the atoms of a predicate need to a SELECT; give the predicate over the SELECT's columns."""
         carried: dict[str, str] = {}
         written: dict[str, Predicate] = {}
         for atom in atoms(residual):

@@ -56,7 +56,6 @@ _Made = Callable[[exp.Expr], exp.Expr]
 
 
 def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, _Made]]:
-    """Return the parts beside a child of an expression that decide whether it is looked at, and what they must be."""
     if isinstance(parent, exp.And | exp.Or):
         first = at is parent.this
         other = parent.expression if first else parent.this

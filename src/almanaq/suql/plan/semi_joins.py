@@ -151,7 +151,6 @@ def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[Sem
 def _restrict(
     nested: exp.Select, part: exp.Expr, looked_for: _LookedFor | None, wanted: MatchesWanted | None
 ) -> SemiJoinLimit:
-    """Restrict the block of `x IN (SELECT y …)` to the values that are looked for."""
     value = nested.expressions[0].unalias().copy()
     keys = wanted.keys if wanted is not None else ()
     if looked_for is None:
@@ -181,14 +180,11 @@ def _nested_block(part: exp.Expr) -> exp.Select | None:
 
 @dataclass(frozen=True, slots=True)
 class _LookedFor:
-    """What a block looks for: a value of its rows, of tables that are read once more under other names."""
-
     value: exp.Expr
     items: list[exp.Expr]
     conditions: list[exp.Expr]
 
     def values(self, *others: exp.Expr) -> exp.Select:
-        """Return the query for the values, and for others of the rows that they are of."""
         apart = {item.alias_or_name: f"_of_{item.alias_or_name}" for item in self.items}
         select = exp.Select(expressions=[self.value.copy(), *others])
         if self.conditions:
@@ -203,7 +199,6 @@ class _LookedFor:
         return select
 
     def places(self, keys: tuple[exp.Expr, ...]) -> exp.Subquery:
-        """Return the values, each with the first place that a row with it has in an order."""
         number = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[key.copy() for key in keys]))
         numbered = self.values(aliased(number, PLACE))
         numbered.expressions[0].replace(aliased(numbered.expressions[0].copy(), _VALUE))

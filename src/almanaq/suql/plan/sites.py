@@ -195,7 +195,6 @@ def literal_options(node: exp.Expr) -> tuple[str, ...]:
 
 
 def _options_query(node: exp.Expr) -> exp.Query | None:
-    """Return the query of ARRAY(SELECT …), a copy; None where the options are written otherwise."""
     items = _array_items(node)
     query = items[0].unnest() if len(items) == 1 and isinstance(items[0].unnest(), exp.Query) else None
     if not isinstance(query, exp.Query):

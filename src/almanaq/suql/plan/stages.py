@@ -37,11 +37,7 @@ class NativeQuery:
         return self._place(self.text, write)
 
     def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
-        """Return its SQL with the places of tables, and with the values that its lookups give.
-
-        Raises:
-            UnsupportedError: there are none.
-        """
+        """Return its SQL with the places of tables, and with the values that its lookups give."""
         text = self.placed(write)
         for mark, query in self.lookups:
             values = values_of(self._place(query, write))

@@ -40,7 +40,6 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
 
 
 def _block_read(item: exp.Expr, names: set[str]) -> str | None:
-    """Return the text block that a FROM item reads row by row, directly or through a derived table."""
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
         source = item.this.args.get("from_")
         item = source.this if source is not None and not item.this.args.get("joins") else item
@@ -48,7 +47,6 @@ def _block_read(item: exp.Expr, names: set[str]) -> str | None:
 
 
 def _expose_row(item: exp.Expr, name: str) -> exp.Expr:
-    """Return the expression for a block's row id above a FROM item, passing it through a derived table."""
     if isinstance(item, exp.Subquery):
         item.this.append("expressions", aliased(column(name, ROW), ROW))
     return column(item.alias_or_name, ROW)
@@ -109,8 +107,6 @@ def _is_light(reference: exp.Expr, relations: dict[str, Relation]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """The column of a relation that a column is, and the columns beside it that name its row."""
-
     relation: Relation
     column: str
     key: tuple[exp.Expr, ...]
@@ -120,14 +116,11 @@ class _Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """Finds where columns come from, also through derived tables and those that earlier stages copy rows into."""
-
     catalog: Catalog
     common: Container[str]
     copies: Mapping[str, exp.Select]
 
     def relations(self, block: exp.Select) -> dict[str, Relation]:
-        """Return the relation of each alias in FROM that names a base table."""
         found = {item.alias_or_name: self._relation(item) for item in from_items(block)}
         return {alias: relation for alias, relation in found.items() if relation is not None}
 
@@ -166,14 +159,12 @@ def _find_gathered(made: exp.Expr | None) -> exp.Expr | None:
 
 
 def _gives_each_row(block: exp.Select) -> bool:
-    """Return whether a block's rows are rows of its FROM, so that it can show more of each."""
     if any(block.args.get(clause) for clause in ("group", "having", "distinct", "qualify")):
         return False
     return not any(isinstance(node, exp.AggFunc) for output in block.expressions for node in own_nodes(output))
 
 
 def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
-    """Return what names a row of a relation: its key, or else its number or address."""
     spelled = relation.column(reference.name)
     name = spelled.name if spelled else reference.name
     if relation.key:
@@ -189,10 +180,6 @@ def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
 def _evidence(
     site: Site, columns: dict[str, exp.Expr], items: Mapping[str, exp.Expr], origins: _Origins
 ) -> list[EvidenceSource]:
-    """Return where a site's document stands, if it is a plain column of a relation.
-
-    What names its row joins the block's columns.
-    """
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
     found = origins.of(reference, items)
     if found is None:
@@ -203,7 +190,6 @@ def _evidence(
 
 
 def _about(relation: Relation, column_name: str) -> str:
-    """Return where a document stands, for its readers: the column, the relation, and the relation's title."""
     title = " ".join(relation.description.split())
     title = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
     return f"{column_name} of {relation.name}" + (f": {title}" if title else "")

@@ -100,7 +100,6 @@ def _refuse_tokens(found: int) -> None:
 
 
 def _open_brackets(text: str) -> int:
-    """Return how many brackets of a text are open at once."""
     deepest = depth = 0
     for piece in _QUOTED_OR_BRACKET.finditer(text):
         depth += (piece[0] in "([{") - (piece[0] in ")]}")

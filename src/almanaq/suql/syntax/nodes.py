@@ -51,7 +51,6 @@ def in_parentheses(node: exp.Expr) -> exp.Expr:
 
 
 def quoted(name: str) -> exp.Identifier:
-    """Return a quoted identifier."""
     return exp.to_identifier(name, quoted=True)
 
 
