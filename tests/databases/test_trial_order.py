@@ -138,7 +138,7 @@ def test_every_row_is_tried_once() -> None:
         assert f"the best of {LOOKED_AT} rows first" in str(con.explain(QUERY))
 
 
-# --- what is kept in memory --------------------------------------------------------------------------------------------
+# --- what is kept in memory -------------------------------------------------------------------------------------------
 
 
 def test_vectors_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ def _write_tables(database: duckdb.DuckDBPyConnection, result: Result, name: str
 
 def _number_rows(table: pa.Table) -> pa.Table:
     """Return rows with their number before them, by which quotes name them."""
-    from almanaq.suql.execution.stage_rows import id_column
+    from almanaq.suql.execution.evidence import id_column
 
     names = {name.casefold() for name in table.column_names}
     if "row" in names:
@@ -204,7 +204,7 @@ def _number_rows(table: pa.Table) -> pa.Table:
 def _evidence_table(result: Result) -> pa.Table:
     import pyarrow as pa
 
-    from almanaq.suql.execution.stage_rows import id_column, text_column
+    from almanaq.suql.execution.evidence import id_column, text_column
 
     cited = [(number, quote) for number, quotes in enumerate(result.evidence, 1) for quote in quotes]
     columns = {

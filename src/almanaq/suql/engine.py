@@ -29,7 +29,7 @@ from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_te
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.terms import Terms
-from almanaq.suql.execution.candidates import Similarity
+from almanaq.suql.execution.candidates import Similarity, describe_order
 from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (
     check_average,
@@ -42,7 +42,6 @@ from almanaq.suql.execution.guards import (
 from almanaq.suql.execution.render import Statements
 from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
-from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import errors_placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
@@ -265,11 +264,7 @@ class Engine:
     def explain(
         self, query: str, parameters: Parameters | None = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
-        """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model.
-
-        Args:
-            verbose: also give the plan after each rule.
-        """
+        """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model."""
         chosen = self._merge_options(options)
         with within_limits(), errors_placed(query, self.catalog):
             plan = self.plan(query, parameters, options=chosen)
@@ -354,11 +349,7 @@ class Engine:
         *,
         options: Options | None = None,
     ) -> WhyNot:
-        """Return each condition of a query's WHERE with what it comes to for one row, and the quotes behind it.
-
-        Args:
-            key: values of columns that name the row, as `{"id": 7}`.
-        """
+        """Return each condition of a query's WHERE with what it comes to for one row, and the quotes behind it."""
         chosen = self._merge_options(options)
         exact = replace(chosen, accuracy=None)
         known = [column.name for relation in self.catalog.relations for column in relation.columns]

@@ -417,11 +417,7 @@ def _name_merged(
     *,
     first: bool,
 ) -> None:
-    """Write what USING merged where a block names it, and what `*` stands for beside it.
-
-    Args:
-        first: whether `*` shows merged columns first, rather than where the first item has them.
-    """
+    """Write what USING merged where a block names it, and what `*` stands for beside it."""
     outputs: list[exp.Expr] = []
     for item in block.expressions:
         if type(item) is exp.Star and not any(item.args.values()):

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
-from almanaq.suql.answer_fields import expand_fields
 from almanaq.suql.bind import bind, check_parameters, may_link
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
@@ -24,6 +23,7 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes
+from almanaq.suql.text_functions import expand_fields
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
@@ -79,11 +79,7 @@ class Planner:
         return bound
 
     def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:
-        """Return the plan of a statement that is planned whole, before the optimizer's rules.
-
-        Args:
-            prefix: begins the names of its stages.
-        """
+        """Return the plan of a statement that is planned whole, before the optimizer's rules."""
         plan = self._logical(statement, parameters, options, prefix)
         self.check(plan, options)
         return plan
@@ -123,11 +119,7 @@ class Planner:
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
 
     def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
-        """Return whether a literal of a statement is to be linked to the values of an ENUM.
-
-        Raises:
-            PrivateColumnError: they may not be shown to the model that would link it.
-        """
+        """Return whether a literal of a statement is to be linked to the values of an ENUM."""
         if not options.link or not may_link(statement, self.catalog):
             return False
         try:

@@ -60,10 +60,6 @@ _PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
 def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
     """Return a query of one dialect in another.
 
-    Args:
-        read, write: sqlglot's names of the dialects, as `dialect_named` gives them.
-        catalog: the relations of the source, whose types tell what `/` divides.
-
     >>> transpile("SELECT to_char(day, 'YYYY') FROM t LIMIT $1", "postgres", "duckdb", Catalog(()))
     "SELECT STRFTIME(day, '%Y') FROM t LIMIT $1"
     """

@@ -140,10 +140,6 @@ def assisted_mean(
 
     The proxy's mean over the whole set is known; what it is off by is learned from the sample, and weighs as much as
     makes the variance least (Angelopoulos, Duchi and Zrnic, 2023: PPI++). It holds as the sample grows.
-
-    Args:
-        said: what the model says of the sample; expected: the proxy's scores of it, from labels of others alone.
-        of_all: the mean of the proxy's scores over the set of `size`.
     """
     labels = said.astype(np.float64)
     variance = float(expected.var(ddof=1))

@@ -85,12 +85,7 @@ class Counting:
         return self.proxy is not None and LEAST_ASSISTED <= asked < rows and not few
 
     def assisted(self, rows: int, said: Sequence[bool], sampled: Floats, of_all: float) -> tuple[int, Interval]:
-        """Return a guess of the rows that pass and its interval, by a proxy's scores.
-
-        Args:
-            said: what the model says of the rows asked; sampled: the scores of those, learned from others.
-            of_all: the mean of all rows' scores.
-        """
+        """Return a guess of the rows that pass and its interval, by a proxy's scores."""
         labels = np.array(said, bool)
         passed = int(labels.sum())
         found = assisted_mean(labels, sampled, of_all, rows, 1 - self.confidence)

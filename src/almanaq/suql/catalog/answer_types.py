@@ -131,9 +131,6 @@ def read_conditions(found: list[exp.Expr], catalog: Catalog, text: str) -> None:
 
     `WHERE answer(t, q)` becomes `WHERE answer(t, q)::boolean`, and so in ON, HAVING, FILTER, CASE WHEN, IS TRUE, and
     under AND, OR and NOT.
-
-    Args:
-        found: the nodes of a typed query.
     """
     for node in found:
         for place, condition in _conditions(node):

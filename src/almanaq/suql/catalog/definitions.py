@@ -141,11 +141,7 @@ def usable_terms(catalog: Catalog) -> Catalog:
 
 
 def check_terms(catalog: Catalog, check: Callable[[str], None]) -> None:
-    """Have the engine check every term, without running it; raises SourceError that names file and line.
-
-    Args:
-        check: raises QueryError for a query that the engine refuses.
-    """
+    """Have the engine check every term, without running it; raises SourceError that names file and line."""
     for term in catalog.terms:
         tree = write_definition(term, catalog)
         if term.kind == "metric" and not tree.find(exp.AggFunc, exp.AnonymousAggFunc):

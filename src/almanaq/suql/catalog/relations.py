@@ -248,11 +248,7 @@ class Relation:
         return bool(self.withheld or self.definition)
 
     def with_references(self, seen: Callable[[str, str], bool]) -> Relation:
-        """Return the relation with those of its references all of whose columns are seen.
-
-        Args:
-            seen: whether a relation's column is.
-        """
+        """Return the relation with those of its references all of whose columns are seen."""
         return replace(
             self,
             foreign_keys=tuple(

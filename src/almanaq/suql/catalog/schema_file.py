@@ -13,7 +13,7 @@ from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.definitions import apply_terms
-from almanaq.suql.catalog.infer import naming_column
+from almanaq.suql.catalog.reading import naming_column
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, NearReference, Relation, RoleRule
 from almanaq.suql.catalog.terms import (
     TERM_KEYS,
@@ -28,11 +28,7 @@ from almanaq.suql.catalog.terms import (
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
-    """Return the catalog as a schema file, with types, row counts and samples as comments; none of a private column.
-
-    Args:
-        schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
-    """
+    """Return the catalog as a schema file, with types, row counts and samples as comments; none of a private column."""
     declared = {catalog.relation(name).name: entry for name, entry in schema.relations.items()} if schema else {}
     nothing = RelationSchema()
     return "\n".join(_relation_text(each, declared.get(each.name, nothing)) for each in catalog.relations)
@@ -353,11 +349,7 @@ def keep_private(catalog: Catalog, schema: Schema) -> Catalog:
 
 
 def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
-    """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold.
-
-    Args:
-        holds: whether columns of a relation are unique and not null together, as the database finds.
-    """
+    """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold."""
     for name, declared in schema.relations.items():
         relation = catalog.relation(name)
         if declared.key and not holds(relation, relation.key):

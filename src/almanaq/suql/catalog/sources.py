@@ -42,11 +42,7 @@ def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
 
 
 def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("name")) -> exp.CTE | None:
-    """Return the CTE that a table node names, or None for a base table.
-
-    Args:
-        name_of: gives the form in which names are compared.
-    """
+    """Return the CTE that a table node names, or None for a base table."""
     if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
         return None
     name = name_of(table.this)

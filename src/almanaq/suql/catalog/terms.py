@@ -75,11 +75,7 @@ _KEYS = {
 
 
 def read_sections(relation: str, entry: Mapping[str, Any], text: str, name: str) -> tuple[Term, ...]:
-    """Return the terms of a relation's entry; raises SourceError with the line at fault.
-
-    Args:
-        text: the file, in which lines are counted; `name` the name of the file.
-    """
+    """Return the terms of a relation's entry; raises SourceError with the line at fault."""
     found = []
     for section, kind in KINDS.items():
         entries = entry.get(section, {})

@@ -15,17 +15,16 @@ from almanaq.errors import BudgetExceeded, UsageError, suggest
 from almanaq.models.protocols import Embedder, Models
 from almanaq.options import Accuracy, Options
 from almanaq.suql.accuracy.estimates import Sample, Sampling
-from almanaq.suql.accuracy.tails import AuditedTails, Rows
+from almanaq.suql.accuracy.tails import AuditedTails, Floats, Rows, fitted, margins, probabilities
 from almanaq.suql.accuracy.targets import Inference
-from almanaq.suql.accuracy.thresholds import Floats, fitted, margins, probabilities
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection, passages_of, totals
+from almanaq.suql.execution.evidence import StageCounts, StageRow
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import Watch, current_watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import SiteInput, TextStage
@@ -40,11 +39,7 @@ _SCALE, _RIDGE = 4.0, 1.0
 
 
 class Proxy(Protocol):
-    """Scores rows; higher where a row more likely passes.
-
-    Attributes:
-        labels: rows that are asked before it scores, drawn at random.
-    """
+    """Scores rows; higher where a row more likely passes."""
 
     labels: int
 
@@ -139,7 +134,6 @@ class _PartialRun:
     """One run of a text stage that asks about some of its rows; the interface is that of a StageRun.
 
     Args:
-        stage_run: makes a run that asks about the rows it is given.
         room: model calls that the budget has left; None: any number.
     """
 

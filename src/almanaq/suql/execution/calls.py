@@ -18,8 +18,7 @@ from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextRe
 from almanaq.models.rate import calls_at_once
 from almanaq.models.retrying import FailedCall, describe_failure
 from almanaq.models.text_calls import served_question
-from almanaq.suql.execution.evidence import UnknownAnswers
-from almanaq.suql.execution.stage_rows import spelled
+from almanaq.suql.execution.evidence import UnknownAnswers, spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import join_texts, only_options, option_of, parse_list, parse_typed, writable
 

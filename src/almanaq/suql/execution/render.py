@@ -24,7 +24,7 @@ from almanaq.suql.catalog.reading import read_part, written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.stage_rows import id_column
+from almanaq.suql.execution.evidence import id_column
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
@@ -60,12 +60,7 @@ class Statements:
     def text(
         self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
     ) -> str:
-        """Return the text of a tree, written if it is not kept.
-
-        Args:
-            known: gives all that a text depends on beside its tree, the catalog and the session's prefix, for the
-                names of the tables in it.
-        """
+        """Return the text of a tree, written if it is not kept."""
         kept = self._kept.get(id(tree))
         if kept is None:
             return write()
@@ -94,11 +89,7 @@ _ROWS_WRITTEN_OUT = 100
 
 
 class Renderer:
-    """Writes trees as SQL for one session; knows which temporary tables it has made.
-
-    Args:
-        statements: what was written of the plan's trees before, under another session; it is added to.
-    """
+    """Writes trees as SQL for one session; knows which temporary tables it has made."""
 
     def __init__(
         self,
@@ -264,9 +255,6 @@ class AnswerCasts:
     """The casts of answers to types that the engine alone reads: an answer that it does not take is NULL there.
 
     An engine without TRY_CAST would end the query at the first: it is asked before which texts it takes.
-
-    Args:
-        noted: questions, types and texts of the answers so far; they are taken out as they are looked at.
     """
 
     def __init__(self, noted: dict[tuple[str, exp.DataType, str], None], session: Session, renderer: Renderer) -> None:

@@ -15,9 +15,8 @@ from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Quote, TextCall
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
-from almanaq.suql.execution.evidence import keeper
+from almanaq.suql.execution.evidence import SiteQuote, StageCounts, StageRow, keeper
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
@@ -46,11 +45,7 @@ def cells_read(stage: TextStage) -> tuple[str, ...]:
 
 
 class ComputedAtoms:
-    """Evaluates computed atoms for rows whose answers are known, in batches.
-
-    Args:
-        with_: members of WITH that the atoms' subqueries may need.
-    """
+    """Evaluates computed atoms for rows whose answers are known, in batches."""
 
     def __init__(self, session: Session, renderer: Renderer, with_: exp.With | None) -> None:
         self._session, self._renderer, self._with = session, renderer, with_
@@ -155,11 +150,7 @@ class RowContext:
     """What the rows of one stage share.
 
     Attributes:
-        inputs: what each site reads, by its id.
-        needs: the sites whose answers each atom of the predicate rests on, by the atom's column.
         selection: reads only the best passages of each document; None reads all.
-        counts: record which cells were asked about.
-        whole: no row is cancelled but with the whole stage.
     """
 
     inputs: Mapping[str, SiteInput]

@@ -24,21 +24,25 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.approximate_stages import AnyRun, ApproximateFilter, StageRuns
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
+    Candidates,
     CandidateStream,
+    FewestNewCalls,
     Listed,
     MostSimilarFirst,
     PassageSelection,
     Similarity,
+    is_of_pairs,
     similar_candidates,
+    tries_by_similarity,
 )
-from almanaq.suql.execution.evidence import EvidenceBook, UnknownAnswers
-from almanaq.suql.execution.forecast import (
-    Forecast,
-    NewCalls,
-    at_most,
-    count_rows,
-    current_confirmation,
-    expected_calls,
+from almanaq.suql.execution.evidence import (
+    EvidenceBook,
+    ProjectedRows,
+    Spellings,
+    StageRow,
+    UnknownAnswers,
+    payload_of,
+    warn_unsorted,
 )
 from almanaq.suql.execution.guards import (
     call_budget,
@@ -49,18 +53,22 @@ from almanaq.suql.execution.guards import (
     rows_are_sure,
 )
 from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
-from almanaq.suql.execution.report import RunReport, current_watch, list_warnings, table_order
+from almanaq.suql.execution.report import (
+    Forecast,
+    NewCalls,
+    RunReport,
+    at_most,
+    count_rows,
+    current_confirmation,
+    current_watch,
+    expected_calls,
+    list_warnings,
+    table_order,
+)
 from almanaq.suql.execution.row_evaluation import calls_of, cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
-from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, payload_of, warn_unsorted
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.trial_order import (
-    Candidates,
-    FewestNewCalls,
-    is_of_pairs,
-    tries_by_similarity,
-)
 from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
 from almanaq.suql.plan.stages import (
     Materialize,

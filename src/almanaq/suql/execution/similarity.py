@@ -29,7 +29,6 @@ class EmbedderSimilarity:
     """Cosine similarity of an embedder's vectors; a text is embedded once, and again after others have pushed it out.
 
     Args:
-        embed: gives unit vectors for passages: of an embedder, or of a store that keeps them on disk.
         embed_questions: gives those of constraints; None: `embed` does.
     """
 
@@ -106,12 +105,7 @@ _BLOCK = 8192
 
 
 class TextVectors:
-    """Gives each text a row of a matrix of vectors, embedded when it is first met.
-
-    Args:
-        embed: gives unit vectors for texts: an embedder's `embed`, or the `vectors` of a store that keeps them on disk.
-        remote: whether the texts leave this machine.
-    """
+    """Gives each text a row of a matrix of vectors, embedded when it is first met."""
 
     def __init__(self, embed: Callable[[Sequence[str]], Matrix], *, remote: bool = False) -> None:
         self.remote = remote

@@ -12,9 +12,9 @@ from typing import Any
 
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
+from almanaq.suql.execution.evidence import StageCounts, StageRow
 from almanaq.suql.execution.report import Watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of, sites_needed
-from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 

@@ -116,11 +116,7 @@ def _settle() -> None:
 
 
 class _SharedBlock:
-    """A block that threads enter as they like.
-
-    Args:
-        begin: runs before the first is inside; what it returns runs after the last.
-    """
+    """A block that threads enter as they like."""
 
     def __init__(self, begin: Callable[[], Callable[[], object]]) -> None:
         self._begin, self._lock, self._inside = begin, threading.Lock(), 0

@@ -42,12 +42,7 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values.
-
-    Attributes:
-        sent: the columns whose texts a model on another machine would see.
-        free: whether no language model is asked, so that text without tokens and money says all.
-    """
+    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values."""
 
     stages: tuple[StageLine, ...]
     steps: tuple[tuple[str, str], ...] = ()
@@ -93,9 +88,6 @@ def explain_plan(
     """Lay out a plan.
 
     Args:
-        dialect: sqlglot's name of the SQL that the engine speaks, in which expressions are shown.
-        steps: the plan after each rule, for EXPLAIN VERBOSE.
-        actual: what each stage did, by name, for ANALYZE.
         cost: gives the dollars of a text stage, None where prices are unknown; without it, calls cost nothing.
         order: says in which order a text stage's rows are tried; "" where it is that of its source.
     """
@@ -197,12 +189,7 @@ _ENUM_CASTS = ("TEXT", "TEXT[]")
 
 @dataclass(frozen=True, slots=True)
 class _PlanText:
-    """Writes the parts of a plan in the engine's dialect, with columns and text calls as the query has them.
-
-    Attributes:
-        links: literals that wait to be linked; they are shown as the query writes them.
-        sites: the text calls by their ids, where computed columns take their places.
-    """
+    """Writes the parts of a plan in the engine's dialect, with columns and text calls as the query has them."""
 
     dialect: str
     links: tuple[Link, ...] = ()

@@ -80,12 +80,7 @@ class WhyNot:
 
 
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:
-    """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts.
-
-    Args:
-        key: values of columns that name the row.
-        dialect: sqlglot's name of the engine's SQL, in which the conditions are written.
-    """
+    """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts."""
     found = [stage for stage in plan.stages if isinstance(stage, TextBlock) and stage.where_sites]
     if not found:
         raise UnsupportedError("no text function filters rows in this query; `why not` explains those that do")

@@ -9,7 +9,7 @@ from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte, find_source, from_items
 from almanaq.suql.plan.blocks import drop_constant_keys, is_plain, sets_in
 from almanaq.suql.plan.joins import has_outer_join, side_of
-from almanaq.suql.plan.references import own_columns
+from almanaq.suql.plan.sites import own_columns
 from almanaq.suql.syntax.nodes import derived, is_comma, nodes, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries
 

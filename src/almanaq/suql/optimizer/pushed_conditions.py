@@ -8,7 +8,7 @@ from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.blocks import is_aggregated, sets_in
 from almanaq.suql.plan.joins import has_outer_join, keeps_rows, side_of
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import where_of
+from almanaq.suql.plan.sites import where_of
 from almanaq.suql.syntax.nodes import is_comma, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, is_text_call, own_nodes
 

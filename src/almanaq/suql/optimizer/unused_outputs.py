@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.plan.blocks import is_aggregated, is_cut_or_grouped, sets_in
-from almanaq.suql.plan.references import is_correlated
+from almanaq.suql.plan.sites import is_correlated
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import has_text, outermost_text_calls
 

@@ -15,16 +15,17 @@ from almanaq.suql.catalog.sources import (
     keys_of_grouping_sets,
 )
 from almanaq.suql.plan.predicates import ask_lazily, conjuncts
-from almanaq.suql.plan.references import (
+from almanaq.suql.plan.sites import (
     CLAUSES_OF_ROWS,
     carry,
     in_where,
+    is_nested_call,
     own_columns,
     parts_beside,
     take_rows,
+    text_unit,
     where_of,
 )
-from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, table_alias
 from almanaq.suql.text_functions import (
@@ -127,9 +128,7 @@ def is_aggregated(block: exp.Select) -> bool:
 
 
 def is_cut_or_grouped(block: exp.Select) -> bool:
-    """Return whether a block may have no rows, or has some, for another reason than that its FROM and
-    WHERE give any.
-    """
+    """Return whether a block has rows, or none, for another reason than that its FROM and WHERE give any."""
     return (
         bool(block.args.get("limit") or block.args.get("offset"))
         or is_aggregated(block)
@@ -157,16 +156,11 @@ def drop_constant_keys(block: exp.Select) -> None:
         order.set("expressions", kept)
         if not kept:
             order.pop()
-            _limit_by_nothing(block)
-
-
-def _limit_by_nothing(block: exp.Select) -> None:
-    """Make FETCH … WITH TIES plain where nothing orders the rows: every row is a tie of the first."""
-    fetch = block.args.get("limit")
-    if isinstance(fetch, exp.Fetch):
-        count = fetch.args.get("count")
-        none = count is not None and count.name == "0"
-        block.set("limit", exp.Limit(expression=exp.Literal.number(0)) if none else None)
+            fetch = block.args.get("limit")
+            if isinstance(fetch, exp.Fetch):  # WITH TIES: where nothing orders the rows, each is a tie of the first
+                count = fetch.args.get("count")
+                none = count is not None and count.name == "0"
+                block.set("limit", exp.Limit(expression=exp.Literal.number(0)) if none else None)
 
 
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
@@ -184,7 +178,12 @@ def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.
         the derived table's SELECT, now the block's only FROM item under the alias `name`.
     """
     kept = _drop_conjuncts(block, above or [])
-    computed = _compute_below(units, name)
+    computed: dict[str, exp.Expr] = {}
+    labels: dict[str, str] = {}
+    for unit in units:  # equal ones share a column
+        label = labels.setdefault(unit.sql(), f"u{len(labels)}")
+        computed.setdefault(label, unit.copy())
+        unit.replace(column(name, label))
     parts = parts_beside(block, CLAUSES_OF_ROWS) + kept
     carried = carry(own_columns(block, *parts), name)
     inner = take_rows(block)
@@ -251,12 +250,9 @@ def split_ordering(block: exp.Select, name: str) -> bool:
     read = [query for key in keys for query in nested_queries(key) if query.find(exp.Window) is not None]
     if not read or not is_plain(block) or not own_text_calls(block):
         return False
-    derive(block, name, [_whole(query) for query in read])
+    # An EXISTS or IN around a query is computed with it.
+    derive(block, name, [q.parent if isinstance(q.parent, exp.Exists | exp.In) else q for q in read])
     return True
-
-
-def _whole(query: exp.Query) -> exp.Expr:
-    return query.parent if isinstance(query.parent, exp.Exists | exp.In) else query
 
 
 def split_sets(block: exp.Select, name: str) -> bool:
@@ -337,20 +333,14 @@ def _put_back(block: exp.Select, holder: exp.Tuple, having: exp.Having | None) -
 
 def _reads_groups(block: exp.Select) -> bool:
     keys = _group_keys(block)
-    parts = [*block.expressions, block.args.get("having"), block.args.get("order"), block.args.get("distinct")]
-    for part in parts:
-        if part is None:
-            continue
-        readers = [*own_text_calls(part), *(query for query in nested_queries(part) if has_text(query))]
-        if any(not _below_grouping(reader, block, keys) for reader in readers):
-            return True
-    return False
-
-
-def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
-    if isinstance(node, exp.Anonymous) and any(is_read_from(node, key, _type_of(text_unit(node))) for key in keys):
-        return True
-    return is_grouped(node, block, keys)
+    clauses = [*block.expressions, *(block.args.get(name) for name in ("having", "order", "distinct"))]
+    parts = [part for part in clauses if part is not None]
+    readers = [reader for part in parts for reader in (*own_text_calls(part), *filter(has_text, nested_queries(part)))]
+    return not all(
+        is_grouped(reader, block, keys)
+        or (is_text_call(reader) and any(is_read_from(reader, key, _type_of(text_unit(reader))) for key in keys))
+        for reader in readers
+    )
 
 
 def _group_keys(block: exp.Select) -> list[exp.Expr]:
@@ -375,16 +365,6 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
 
     visit(tree)
     return found
-
-
-def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
-    computed: dict[str, exp.Expr] = {}
-    labels: dict[str, str] = {}
-    for unit in units:
-        label = labels.setdefault(unit.sql(), f"u{len(labels)}")
-        computed.setdefault(label, unit.copy())
-        unit.replace(column(name, label))
-    return computed
 
 
 def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:

@@ -13,9 +13,9 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
-from almanaq.suql.plan.certain_rows import KEEPS_UNKNOWN, Marked, keep_unknown, kept_by, shows_only_certain_rows
+from almanaq.suql.plan.joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
-from almanaq.suql.plan.references import (
+from almanaq.suql.plan.sites import (
     carry,
     hand_down,
     in_where,
@@ -24,23 +24,25 @@ from almanaq.suql.plan.references import (
     own_columns,
     qualified,
     references_from_above,
+    text_unit,
     where_of,
 )
-from almanaq.suql.plan.semi_joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
-from almanaq.suql.plan.sites import Site, text_unit
 from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock
-from almanaq.suql.plan.text_blocks import number_outputs, text_block
+from almanaq.suql.plan.text_blocks import (
+    KEEPS_UNKNOWN,
+    Marked,
+    keep_unknown,
+    kept_by,
+    number_outputs,
+    shows_only_certain_rows,
+    text_block,
+)
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
 class CommonTables:
-    """The members of WITH met so far, under names of their own.
-
-    Args:
-        name: gives a new name of a kind.
-        compile_query: gives an equivalent of a query without text functions.
-    """
+    """The members of WITH met so far, under names of their own; `compile_query` writes one without text functions."""
 
     def __init__(self, name: Callable[[str], str], compile_query: Callable[[exp.Query], exp.Query]) -> None:
         self._name, self._compile = name, compile_query
@@ -71,23 +73,21 @@ class CommonTables:
         query.set("with_", None)
 
     def attach(self, query: exp.Query) -> exp.Query:
-        """Return a query the members that it needs."""
         query.set("with_", self._find_needed([query]))
         return query
 
     def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
-        """Return a stage the members that its SQL needs."""
         if isinstance(stage, Materialize):
             return replace(stage, select=self.attach(stage.select))
         if not isinstance(stage, TextBlock):
             return stage  # it reads tables that were made before
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
         parts += [node for site in stage.sites for node in (site.document, site.question)]
-        sites = tuple(map(self._attach_to_site, stage.sites))
+        sites = tuple(
+            site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
+            for site in stage.sites
+        )
         return replace(stage, sites=sites, with_=self._find_needed(parts))
-
-    def _attach_to_site(self, site: Site) -> Site:
-        return site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
 
     def _find_needed(self, nodes: list[exp.Expr]) -> exp.With | None:
         needed: set[str] = set()
@@ -113,11 +113,7 @@ def _check_recursion(cte: exp.CTE, name: str) -> None:
 def build_plan(
     tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = (), *, prefix: str = ""
 ) -> LogicalPlan:
-    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model.
-
-    Args:
-        prefix: begins the names of its stages.
-    """
+    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder, marked, certain = _Builder(catalog, prefix), keep_unknown(tree), shows_only_certain_rows(tree)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
@@ -184,10 +180,7 @@ class _Builder:
         return block
 
     def _compile_nested(self, block: exp.Select) -> None:
-        """Compile the nested queries of a block that refer to nothing outside of them.
-
-        Equal ones stay equal: an output that is a key of GROUP BY must still be found to be one.
-        """
+        """Compile nested queries; equal ones stay equal, since an output must be found to be a key of GROUP BY."""
         compiled: dict[tuple[str, bool], exp.Query] = {}
         for nested in nested_queries(block):
             if has_text(nested) and not is_correlated(nested):
@@ -293,8 +286,7 @@ class _Builder:
     def _pair_outer_joins(self, block: exp.Select) -> None:
         """Find the matches of an outer join whose condition asks about both sides before the join.
 
-        `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`, where
-        p holds the pairs of rows that match. Rows without a match are kept by the same sides as before.
+        `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`; p has the pairs.
         """
         for join in list(block.args.get("joins") or ()):
             on, item = join.args.get("on"), join.this
@@ -365,13 +357,7 @@ class _Builder:
         inner.replace(self.query(inner))
 
     def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, in_order: bool = False) -> str:
-        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
-
-        Rows that WHERE drops for any answers are left out.
-
-        Args:
-            in_order: number them in the order of the block's ORDER BY, where a LIMIT may want the first of them.
-        """
+        """Copy the rows of a block's FROM, or of its items before a join, that WHERE may keep into a table."""
         keys = order_known_before(block) if in_order and block.args.get("limit") is not None else None
         order = exp.Order(expressions=[key.copy() for key in keys]) if keys else None
         name = self._name("rows")

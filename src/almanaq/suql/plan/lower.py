@@ -28,10 +28,7 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     """Return the columns of a block's FROM that a result shows, one row for each that passes the block's filter.
 
     They can be brought along with the candidates, of which a LIMIT lets few be fetched: when it is satisfied, the rows
-    of the result are there, and no statement is left to run.
-
-    Returns:
-        None where the result is anything else: computed, asked for, joined, cut by OFFSET, or without a LIMIT.
+    of the result are there. None where the result is anything else: computed, asked for, joined, or without a LIMIT.
     """
     stops = block.direct and block.filtered and block.stop_after is not None and block.offset is None
     if not stops or block.output_sites or len(output.evidence) != 1 or not isinstance(output.select, exp.Select):
@@ -39,7 +36,7 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     select, visible = output.select, len(output.names)
     clauses = {name for name, clause in select.args.items() if clause}
     from_ = select.args.get("from_")
-    if from_ is None or not clauses <= {"from_", "expressions", "order"} or not _is(from_.this, block.name):
+    if from_ is None or not clauses <= {"from_", "expressions", "order"} or from_.this.name != block.name:
         return None
     order = select.args.get("order")
     if order is not None and [node.this.name for node in order.expressions] != [ORDINAL]:
@@ -53,17 +50,8 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     return shown if plain and len(shown) == visible else None
 
 
-def _is(item: exp.Expr, name: str) -> bool:
-    return isinstance(item, exp.Table) and item.name == name
-
-
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
-    """Return the stages of a logical plan in the order in which they run.
-
-    Args:
-        bring: let a filter's rows have the columns of the result where that is just those rows
-            (`plan/filtered_rows.py`); for databases that type the columns of every batch alike.
-    """
+    """Return the stages of a logical plan in the order in which they run."""
     stages: list[Stage] = []
     output = plan.output
     for stage in plan.stages:
@@ -90,15 +78,9 @@ def _with_last_inside(plan: Plan) -> Plan:
 
 
 class _Lowering:
-    """One text block on its way to stages.
+    """One text block on its way to stages; `payload` names the columns of the filter's source that hold those `shown`.
 
     Its rows are at first those of FROM; copying moves them to a table that carries the columns (`_carrier`).
-
-    Args:
-        shown: the columns of FROM that the result shows of the block's rows, which the filter may bring along.
-
-    Attributes:
-        payload: the columns of the filter's source that hold them; () where they are not brought along.
     """
 
     def __init__(self, block: TextBlock, shown: tuple[exp.Expr, ...] | None) -> None:
@@ -166,10 +148,7 @@ class _Lowering:
         return replace(stage, values_wanted=block.values_wanted, values_ordered=block.values_ordered)
 
     def _order_values(self, select: exp.Select, block: TextBlock) -> None:
-        """Let the values of a semi-join come in the order in which they are wanted, if there is one.
-
-        Rows that pass without asking come first, so that nothing is asked about others of the same value.
-        """
+        """Rows of the value wanted next come first, those that pass without asking before others of the same value."""
         sure = surely(block.residual) if block.residual is not None else None
         ordered = block.semi_join_key if block.values_ordered else None
         keys = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
@@ -215,13 +194,14 @@ class _Lowering:
         """Yield the sites in the order in which they are to be asked: those that hang on what others say after them."""
         waiting = {site.id: site for site in asked}
         while waiting:
-            hanging = {site.id for site in waiting.values() if self._asked_first(site) & waiting.keys()}
+            hanging = {
+                site.id
+                for site in waiting.values()
+                if (needed := self._asked_under(site)) is not None
+                and {site_of(name) for name in text_columns(needed)} & waiting.keys()
+            }
             yield tuple(site for site in waiting.values() if site.id not in hanging)
             waiting = {name: site for name, site in waiting.items() if name in hanging}
-
-    def _asked_first(self, site: Site) -> set[str]:
-        needed = self._asked_under(site)
-        return {site_of(name) for name in text_columns(needed)} if needed is not None else set()
 
     def _asked_under(self, site: Site) -> exp.Expr | None:
         """Return the condition under which a site is asked; where the database decides WHERE by it, always."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.suql.plan.references import is_of_block
-from almanaq.suql.plan.sites import is_nested_call, is_text_column, text_columns
+from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, text_columns
 from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
@@ -29,7 +28,6 @@ def looked_at_under(
 
     Args:
         top: the block that the part belongs to; None for an expression by itself.
-        usable: says whether a condition may be given.
     """
     found: list[exp.Expr] = []
     conjuncts: list[exp.Expr] = []
@@ -80,13 +78,10 @@ def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
 
 
 def ask_lazily(units: list[exp.Expr], block: exp.Select) -> list[exp.Expr]:
-    """Put text functions of a block, where every use of one is conditional, into a CASE with these conditions.
+    """Put text functions of a block, where every use of one is conditional, into a CASE with them; return what stands there.
 
     `max(CASE WHEN s THEN f(a) END)` becomes `max(CASE WHEN s THEN CASE WHEN s THEN f(a) END END)`, so that the inner
     CASE can be computed apart from what is around it. Equal ones stay equal.
-
-    Returns:
-        what stands in the place of each unit.
     """
 
     def usable(part: exp.Expr) -> bool:
@@ -98,7 +93,14 @@ def ask_lazily(units: list[exp.Expr], block: exp.Select) -> list[exp.Expr]:
     for unit in units:
         uses.setdefault(unit.sql(), []).append(looked_at_under(unit, block, usable))
     written = {text: any_of(found) for text, found in uses.items()}
-    return [_under(unit, written[unit.sql()]) for unit in units]
+    found = []
+    for unit in units:
+        if (condition := written[unit.sql()]) is not None:
+            lazily = exp.Case(ifs=[exp.If(this=condition.copy(), true=unit.copy())])
+            unit.replace(lazily)
+            unit = lazily
+        found.append(unit)
+    return found
 
 
 def any_of(uses: list[list[exp.Expr]]) -> exp.Expr | None:
@@ -120,14 +122,6 @@ def _all_in_turn(conditions: list[exp.Expr]) -> exp.Expr:
     return exp.and_(first, following)
 
 
-def _under(unit: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
-    if condition is None:
-        return unit
-    lazily = exp.Case(ifs=[exp.If(this=condition.copy(), true=unit.copy())])
-    unit.replace(lazily)
-    return lazily
-
-
 def _is_true(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=exp.paren(node, copy=False), expression=exp.true())
 
@@ -146,22 +140,16 @@ def _is_null(node: exp.Expr) -> exp.Expr:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """True when every child is."""
-
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True when a child is."""
-
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation; NULL stays NULL."""
-
     child: Predicate
 
 
@@ -251,11 +239,7 @@ def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
 
 
 def surely(predicate: Predicate, *, wanted: bool = True) -> exp.Expr | None:
-    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) for any answers.
-
-    Returns:
-        None where none makes it so.
-    """
+    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) for any answers, if any."""
     match predicate:
         case Structured(_, expression):
             return exp.Is(this=exp.paren(expression.copy()), expression=exp.true() if wanted else exp.false())
@@ -326,9 +310,10 @@ def map_atoms(predicate: Predicate, change: Callable[[Predicate], Predicate]) ->
 
 
 # --- three-valued logic with parts still open -------------------------------------------------------------------------
-# A set of possible truth values is a bit mask of TRUE, FALSE and NULL; what is known is a mask with one bit.
+# A set of possible truth values is a bit mask; what is known is a mask with one bit. In the order of the bits AND is
+# the least of its parts, and OR the greatest.
 
-TRUE, FALSE, NULL = 1, 2, 4
+FALSE, NULL, TRUE = 1, 2, 4
 ANY = TRUE | FALSE | NULL
 
 Atom = Structured | Verdict | Computed
@@ -366,9 +351,6 @@ def choose(
     """Return the atom whose answer decides the predicate at the least expected cost.
 
     Children of an AND are tried by cost / chance of not being TRUE, those of an OR by cost / chance of being TRUE.
-
-    Args:
-        cost: what finding out an atom takes; chance: the probability that it is TRUE.
     """
     match predicate:
         case Not(child):
@@ -394,28 +376,10 @@ def _fold(children: tuple[Predicate, ...], known: Mapping[str, int], table: list
     return result
 
 
-def _both(left: int, right: int) -> int:
-    if FALSE in (left, right):
-        return FALSE
-    return NULL if NULL in (left, right) else TRUE
-
-
-def _negation(value: int) -> int:
-    return {TRUE: FALSE, FALSE: TRUE, NULL: NULL}[value]
-
-
 def _bits(values: int) -> list[int]:
-    return [bit for bit in (TRUE, FALSE, NULL) if values & bit]
+    return [bit for bit in (FALSE, NULL, TRUE) if values & bit]
 
 
-def _image(left: int, right: int, both: Callable[[int, int], int]) -> int:
-    image = 0
-    for a in _bits(left):
-        for b in _bits(right):
-            image |= both(a, b)
-    return image
-
-
-_NOT = [sum(_negation(bit) for bit in _bits(values)) for values in range(8)]
-_AND = [[_image(a, b, _both) for b in range(8)] for a in range(8)]
-_OR = [[_NOT[_AND[_NOT[a]][_NOT[b]]] for b in range(8)] for a in range(8)]
+_NOT = [sum(TRUE // bit for bit in _bits(values)) for values in range(8)]
+_AND = [[sum({min(a, b) for a in _bits(left) for b in _bits(right)}) for right in range(8)] for left in range(8)]
+_OR = [[sum({max(a, b) for a in _bits(left) for b in _bits(right)}) for right in range(8)] for left in range(8)]

@@ -138,12 +138,10 @@ class TextBlock:
 
     @property
     def where_sites(self) -> tuple[Site, ...]:
-        """The sites that WHERE uses."""
         return self._used_in([self.where] if self.where is not None else [])
 
     @property
     def order_sites(self) -> tuple[Site, ...]:
-        """The sites that ORDER BY uses."""
         return self._used_in(self.order)
 
     @property

@@ -63,11 +63,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 
 
 def check_tree(found: Sequence[exp.Expr]) -> None:
-    """Raise UnsupportedError for a tree that would take too long to plan.
-
-    Args:
-        found: its nodes, the first that of the whole.
-    """
+    """Raise UnsupportedError for a tree that would take too long to plan."""
     if len(found) <= min(MOST_LEVELS, MOST_QUERIES):
         return
     _refuse_above(MOST_NODES, len(found), "names, operators and values", "put a long list into a table, and join it")
