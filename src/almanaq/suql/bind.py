@@ -19,13 +19,11 @@ _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES,
 
 
 def may_link(statement: Statement, catalog: Catalog) -> bool:
-    """Return whether literals of a statement may have to be linked to the values of an ENUM."""
     relations = map(catalog.find, statement.relations)
     return any(c.kind is ColumnKind.ENUM and c.values for r in relations if r is not None for c in r.columns)
 
 
 def bind(statement: Statement, language: Language, catalog: Catalog, parameters: Parameters = ()) -> BoundQuery:
-    """Return the bound query of a statement."""
     dialect = language.dialect
     names = language.names(statement, parameters)
     tree = language.tree(statement)
@@ -78,7 +76,6 @@ def check_parameters(statement: Statement, parameters: Parameters) -> Parameters
 
 
 def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> exp.Query:
-    """Return a tree, which is changed, with literals in the place of parameters."""
     named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
     for node in nodes_of(tree, exp.Parameter, exp.Placeholder):
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)

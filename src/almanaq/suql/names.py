@@ -57,7 +57,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
         _write_using(block, catalog, dialect)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog, dialect)
-    _expand_stars(tree, catalog)
+    while sum(_expand_stars(block, catalog) for block in nodes_of(tree, exp.Select)[::-1]):
+        pass  # what a member of WITH shows may be known only now
     _name_outputs(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
@@ -266,13 +267,7 @@ def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
     return found
 
 
-def _expand_stars(tree: exp.Query, catalog: Catalog) -> None:
-    blocks = nodes_of(tree, exp.Select)[::-1]
-    while sum(_expand_stars_of(block, catalog) for block in blocks):
-        pass  # what a member of WITH shows may be known only now
-
-
-def _expand_stars_of(block: exp.Select, catalog: Catalog) -> bool:
+def _expand_stars(block: exp.Select, catalog: Catalog) -> bool:
     items = list(from_items(block))
     joins = block.args.get("joins") or ()
     if any(join.args.get("using") for join in joins) or not all(item.alias_or_name for item in items):
@@ -446,19 +441,15 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
         alias = table.args.get("alias")
         cte = find_cte(table)
         if cte is not None and alias is not None and alias.args.get("columns"):
-            _wrap_member(table)
+            # `w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names.
+            inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
+            table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=alias.copy()))
             continue
         listed = (alias.args.get("columns") or []) if alias is not None else []
         relation = catalog.find(table.name) if listed and find_cte(table) is None else None
         if alias is not None and relation is not None and len(listed) < len(relation.columns):
             others = [column.name for column in relation.columns[len(listed) :]]
             alias.set("columns", [*listed, *(quoted(name.lower()) for name in others)])
-
-
-def _wrap_member(table: exp.Table) -> None:
-    """`w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names."""
-    inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
-    table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=table.args["alias"].copy()))
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog) -> None:

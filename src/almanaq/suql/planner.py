@@ -49,13 +49,11 @@ class Planner:
     private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def read(self, query: str, options: Options) -> Statement:
-        """Return the checked statement of a text; raises QueryError."""
         dialect = self.language.dialect
         text = list_tables(query, self.catalog, dialect) or query
         return self.language.read(expand_fields(text, dialect), frozenset(map(str.lower, options.allow_functions)))
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
-        """Return the plan of a query; raises QueryError."""
         statement = self.read(query, options)
         bound = check_parameters(statement, parameters)
         if statement.has_text or self._links(statement, parameters, options):
@@ -64,7 +62,6 @@ class Planner:
         return Plan((), (), Output(select, statement.labels))
 
     def check_query(self, query: str, options: Options, parameters: Parameters = ()) -> None:
-        """Raise QueryError unless a query can be read, and its names mean something."""
         statement = self.read(query, options)
         if statement.has_text:
             self._plan_texts(statement, parameters, options)
@@ -72,7 +69,6 @@ class Planner:
             self.language.names(statement, parameters)
 
     def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
-        """Return a statement with its names resolved and its conditions read as such; raises QueryError."""
         bound = bind(statement, self.language, self.catalog, parameters)
         read_conditions(nodes(bound.tree), self.catalog, statement.text)
         check_grouped_answers(bound.tree, statement.text)
@@ -100,7 +96,6 @@ class Planner:
         return tuple(dict.fromkeys(name for names in found for name in names))
 
     def lower(self, plan: LogicalPlan, options: Options) -> Plan:
-        """Return the optimized stages of a plan."""
         lowered = lower(optimize(plan, self.rules), bring=self.typed)
         if options.accuracy is not None:
             check_accuracy(lowered)

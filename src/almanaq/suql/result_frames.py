@@ -42,7 +42,6 @@ def pandas_frame(table: pa.Table) -> Any:
 
 
 def polars_frame(table: pa.Table) -> Any:
-    """Return a DataFrame of polars."""
     import polars
 
     columns, wide = [], {}
@@ -52,7 +51,7 @@ def polars_frame(table: pa.Table) -> Any:
             wide[field.name] = getattr(polars, _WIDE[kind.id])
         if field.type == pa.month_day_nano_interval():
             column = _durations(field.name, column)
-        elif _holds(field.type, _is_unknown_to_polars):
+        elif _holds(field.type, lambda type_: type_ == pa.month_day_nano_interval() or pa.types.is_union(type_)):
             raise DataError(
                 f"the column {field.name!r} is of a type that polars has none for ({field.type}): {field.name}::VARCHAR"
             )
@@ -61,13 +60,9 @@ def polars_frame(table: pa.Table) -> Any:
         elif kind is not None and pa.types.is_timestamp(field.type):
             _refuse_infinity(field, column, "polars", _MOST_DAYS * _PER_DAY[field.type.unit])
         columns.append(column)
-    frame = polars.DataFrame(pa.table(columns, schema=_schema(table, columns)))
+    fields = [pa.field(f.name, c.type, metadata=f.metadata) for f, c in zip(table.schema, columns, strict=True)]
+    frame = polars.DataFrame(pa.table(columns, schema=pa.schema(fields)))
     return frame.with_columns(polars.col(name).cast(type_) for name, type_ in wide.items()) if wide else frame
-
-
-def _schema(table: pa.Table, columns: list[Any]) -> pa.Schema:
-    fields = zip(table.schema, columns, strict=True)
-    return pa.schema([pa.field(field.name, column.type, metadata=field.metadata) for field, column in fields])
 
 
 def _refuse_infinity(field: pa.Field, column: pa.ChunkedArray, library: str, most: int) -> None:
@@ -76,10 +71,6 @@ def _refuse_infinity(field: pa.Field, column: pa.ChunkedArray, library: str, mos
         raise DataError(
             f"the column {field.name!r} holds infinity, or a time that {library} has none for: {field.name}::VARCHAR"
         )
-
-
-def _is_unknown_to_polars(type_: pa.DataType) -> bool:
-    return bool(type_ == pa.month_day_nano_interval() or pa.types.is_union(type_))
 
 
 def _holds(type_: pa.DataType, is_it: Callable[[pa.DataType], bool]) -> bool:

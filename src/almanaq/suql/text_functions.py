@@ -78,12 +78,10 @@ TEXT_FUNCTIONS = tuple(DECLARED)
 
 
 def declared(call: exp.Expr) -> TextFunction:
-    """Return the declaration of a text call."""
     return DECLARED[call.name.lower()]
 
 
 def check_arity(name: str, count: int, **place: Any) -> None:
-    """Raise QueryTypeError for a text function with fewer or more arguments than it takes."""
     function = DECLARED[name.lower()]
     least, most = function.arguments
     if not least <= count <= most:
@@ -98,7 +96,6 @@ def place_of(node: exp.Expr, text: str) -> dict[str, Any]:
 
 
 def is_text_call(node: object) -> bool:
-    """Return whether a node is a call of a text function."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in DECLARED
 
 
@@ -141,7 +138,6 @@ def own_nodes(node: exp.Expr) -> list[exp.Expr]:
 
 
 def own_text_calls(node: exp.Expr) -> list[exp.Anonymous]:
-    """Return the text calls of an expression or a block that do not stand in a nested query, outermost first."""
     return [child for child in own_nodes(node) if isinstance(child, exp.Anonymous) and is_text_call(child)]
 
 

@@ -32,22 +32,12 @@ from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, h
 
 _CLAUSES = (
     *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType),
-    *(
-        exp.DataTypeParam,
-        exp.Distinct,
-        exp.Distribute,
-        exp.Fetch,
-        exp.Filter,
-        exp.From,
-        exp.Group,
-        exp.GroupingSets,
-        exp.Having,
-    ),
+    *(exp.DataTypeParam, exp.Distinct, exp.Distribute, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets),
     *(exp.Identifier, exp.IgnoreNulls, exp.Interval, exp.IntervalSpan, exp.Join, exp.JSONKeyValue, exp.JSONPath),
     *(exp.JSONPathPart, exp.Kwarg, exp.Lambda, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Offset, exp.Order),
     *(exp.Ordered, exp.Pivot, exp.PropertyEQ, exp.Qualify, exp.RespectNulls, exp.Rollup, exp.Sort, exp.Star, exp.Table),
     *(exp.TableAlias, exp.TableSample, exp.Tuple, exp.UnpivotColumns, exp.Values, exp.Var, exp.Where, exp.WindowSpec),
-    *(exp.With, exp.WithinGroup),
+    *(exp.Having, exp.With, exp.WithinGroup),
 )
 """Classes of what a query that reads is made of; with DML, DDL, commands, INTO and locks, which are none of it."""
 _WRITING = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.SessionParameter)
@@ -116,17 +106,21 @@ class TreeLanguage:
 
     @property
     def aggregates(self) -> frozenset[str]:
-        """Names of the functions that aggregate."""
         return self._functions.aggregates
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked; raises QueryError."""
         check_length(text)
         tree = self._parse(text)
         check_reads(tree)
         relations = self._place_relations(tree, text)
         sql = self._write(tree)
-        _check_literals(self._reader.tokenize(text), self._reader.tokenize(sql), self.dialect)
+        before, after = (
+            Counter(t.text for t in self._reader.tokenize(each) if t.token_type in _LITERALS) for each in (text, sql)
+        )
+        if lost := before - after:
+            raise UnsupportedError(
+                f"sqlglot does not read a form of {self.dialect} as it is: {next(iter(lost))!r} is lost"
+            )
         for name, in_from in called_names(sql, tree, self._reader):
             if name.lower() not in TEXT_FUNCTIONS:
                 self._functions.check(name, in_from=in_from, allowed=allowed, **_place(name, text))
@@ -170,7 +164,9 @@ class TreeLanguage:
         with_ = tree.args.get("with_")
         parts: list[Part] = []
         for derived in nodes_of(tree, exp.Subquery):
-            if not isinstance(derived.this, exp.Query) or not _is_item(derived) or not has_text(derived):
+            if not isinstance(derived.this, exp.Query) or not isinstance(derived.parent, exp.From | exp.Join):
+                continue  # what sees something around it is no table by itself
+            if not has_text(derived):
                 continue
             query = derived.this.copy()
             if with_ is not None and not has_text(with_):
@@ -225,9 +221,12 @@ class TreeLanguage:
         return write_tree(tree, self._reader)
 
     def _place_relations(self, tree: exp.Expr, text: str) -> list[tuple[exp.Table, Relation]]:
+        def folded(identifier: exp.Expr) -> str:
+            return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
+
         found = []
         for table in nodes_of(tree, exp.Table):
-            if not isinstance(table.this, exp.Identifier) or find_cte(table, self._fold) is not None:
+            if not isinstance(table.this, exp.Identifier) or find_cte(table, folded) is not None:
                 continue
             name = ".".join(part.name for part in table.parts)
             relation = self._catalog.find(name)
@@ -246,15 +245,6 @@ class TreeLanguage:
                 table.set(part, exp.to_identifier(place_, quoted=True) if place_ else None)
             found.append((table, relation))
         return found
-
-    def _fold(self, identifier: exp.Expr) -> str:
-        return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
-
-
-def _check_literals(given: Sequence[Token], written: Sequence[Token], dialect: str) -> None:
-    before, after = (Counter(t.text for t in tokens if t.token_type in _LITERALS) for tokens in (given, written))
-    if lost := before - after:
-        raise UnsupportedError(f"sqlglot does not read a form of {dialect} as it is: {next(iter(lost))!r} is lost")
 
 
 def _call_parts(call: str) -> tuple[str, str]:
@@ -316,7 +306,6 @@ def _check_numbers(tokens: Sequence[Token], text: str) -> None:
 
 
 def write_tree(tree: exp.Expr, dialect: Dialect | str) -> str:
-    """Return the SQL of a tree; raises UnsupportedError where the dialect has no words for it."""
     writer = Dialect.get_or_raise(dialect)
     options: dict[str, Any] = {"comments": False, "normalize_functions": False}
     try:
@@ -346,7 +335,7 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
         if (
             named
             or token.text.lower() in _SYNTAX
-            or _is_phrase(token, sql)
+            or (" " in token.text and sql[token.start] not in "`\"['")  # GROUP BY, GROUPING SETS
             or (kind in types and kind != TokenType.VAR)
         ):
             continue
@@ -357,7 +346,6 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
 
 
 def check_reads(tree: exp.Expr) -> None:
-    """Raise RefusedQueryError unless a tree is made of what a query that reads is made of."""
     if not isinstance(tree, exp.Query):
         kind = str(tree.this) if isinstance(tree, exp.Command) else tree.key
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind.upper()}")
@@ -432,14 +420,6 @@ def _find_called_name(node: exp.Expr | None, dialect: Dialect) -> str:
     if not isinstance(node, exp.Func):
         return ""
     return node.sql(dialect, unsupported_level=ErrorLevel.IGNORE).partition("(")[0].strip().lower()
-
-
-def _is_item(derived: exp.Expr) -> bool:
-    return isinstance(derived.parent, exp.From | exp.Join)
-
-
-def _is_phrase(token: Token, sql: str) -> bool:
-    return " " in token.text and sql[token.start] not in "`\"['"
 
 
 def _is_member_list(tokens: Sequence[Token], opening: Token, sql: str) -> bool:

@@ -38,18 +38,14 @@ class CountBound:
             raise ValueError(f"{found} errors among {sampled} of {self.size}")
         most = self.size - (sampled - found)
         likely = min(most, max(found, round(self.size * found / sampled))) if sampled else found
-        least = math.log(self.alpha) + self._log_marginal(sampled, found)
-        return _last(likely, most, lambda count: _log_likelihood(self.size, count, sampled, found) > least)
-
-    def _log_marginal(self, sampled: int, found: int) -> float:
         a, b = self.prior
-        return _log_choose(sampled, found) + _log_beta(found + a, sampled - found + b) - _log_beta(a, b)
+        seen = _log_choose(sampled, found) + _log_beta(found + a, sampled - found + b) - _log_beta(a, b)
+        least = math.log(self.alpha) + seen
+        return _last(likely, most, lambda count: _log_likelihood(self.size, count, sampled, found) > least)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of whole numbers, both ends included."""
-
     low: int
     high: int
 

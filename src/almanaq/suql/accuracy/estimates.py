@@ -76,7 +76,6 @@ class Counting:
 
     @property
     def method(self) -> Method:
-        """How surely the interval holds."""
         return "exact" if self.width is None else "anytime"
 
     def may_assist(self, rows: int, asked: int, passed: int) -> bool:
@@ -203,8 +202,6 @@ class AverageEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RowCounting:
-    """Estimates how many rows pass a filter."""
-
     counting: Counting
 
     def should_stop(self, rows: int, values: Sequence[bool]) -> bool:
@@ -224,24 +221,22 @@ class RowCounting:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounting:
-    """Estimates how many rows have each of some options, all intervals holding at once."""
-
     counting: Counting
     options: tuple[str, ...]
 
+    @property
     def _each(self) -> Counting:
-        shares = len(self.options) + 1
-        return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / shares)
+        return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / (len(self.options) + 1))
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        each = self._each()
-        return all(each.should_stop(rows, len(values), values.count(option)) for option in (*self.options, None))
+        counts = [values.count(option) for option in (*self.options, None)]
+        return all(self._each.should_stop(rows, len(values), count) for count in counts)
 
     def estimate(self, sample: Sample) -> GroupEstimates:
         rows, values, groups = sample.rows, sample.values, []
         for option in (*self.options, None):
             found = values.count(option)
-            interval = self._each().interval(rows, len(values), found)
+            interval = self._each.interval(rows, len(values), found)
             guess = round(rows * found / len(values)) if values else 0
             groups.append(GroupEstimate(option, guess, interval.low, interval.high))
         confidence, method = self.counting.confidence, self.counting.method
@@ -250,8 +245,6 @@ class GroupCounting:
 
 @dataclass(frozen=True, slots=True)
 class Averaging:
-    """Estimates the mean of numeric answers."""
-
     counting: Counting
     bounds: tuple[float, float] | None = None
 
@@ -265,7 +258,6 @@ class Averaging:
         return len(values) >= min(rows, self.counting.calls or rows)
 
     def estimate(self, sample: Sample) -> AverageEstimate:
-        """Return the estimate."""
         rows, values = sample.rows, sample.values
         numbers = np.array([float(value) for value in values if value is not None])
         # Of the rows that were not asked, all may have an answer: more of them make the interval wider.

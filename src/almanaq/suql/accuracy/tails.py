@@ -32,8 +32,6 @@ _PRIOR_STRENGTH = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedTail:
-    """The rows of a tail, and what is expected of its audit."""
-
     rows: NDArray[np.intp]
     prior: tuple[float, float]
     audit: float
@@ -154,7 +152,6 @@ def fitted(features: Floats, labels: NDArray[np.bool_], ridge: float) -> Floats:
 
 
 def margins(features: Floats, weights: Floats) -> Floats:
-    """Return the log odds of each row of features."""
     found: Floats = _with_constant(features) @ weights
     return found
 
@@ -203,7 +200,6 @@ class AuditedTails:
         return self._tail_to_audit(certificate).next_batch()
 
     def tell(self, rows: Rows, passed: NDArray[np.bool_]) -> None:
-        """Take what was said of rows, each of which `next` gave."""
         for row, positive in zip(rows.tolist(), passed.tolist(), strict=True):
             self._labels[row] = positive
         self._between[rows] = False
@@ -211,7 +207,6 @@ class AuditedTails:
         self._high.count(self._labels, error=False)
 
     def accepted(self) -> Rows:
-        """Return the rows that are accepted unasked."""
         return self._high.unasked()
 
     def certificate(self) -> Certificate:

@@ -39,7 +39,6 @@ def answer_type(data_type: exp.DataType | None) -> AnswerType:
 
 
 def is_list(data_type: exp.DataType) -> bool:
-    """Return whether a SQL type is a list of texts, of one dimension."""
     items = data_type.expressions if data_type.this is exp.DType.ARRAY else []
     return any(isinstance(item, exp.DataType) and item.this.value.lower() in _TEXTS for item in items)
 
@@ -80,7 +79,9 @@ def cast_answers(tree: exp.Query) -> exp.Query:
     """
     for case in nodes_of(tree, exp.Case):
         if case.this is not None and is_text_call(case.this.unnest()):
-            _search_case(case)
+            for branch in case.args["ifs"]:
+                branch.set("this", exp.EQ(this=case.this.copy(), expression=branch.this))
+            case.set("this", None)
     for call in nodes_of(tree, exp.Anonymous):
         if is_text_call(call) and call.name.lower() == "answer":
             wanted = implied_type(call)
@@ -88,13 +89,6 @@ def cast_answers(tree: exp.Query) -> exp.Query:
             if wanted is not None and kind != "text":
                 call.replace(exp.cast(call.copy(), "bigint" if kind == "integer" else wanted.copy()))
     return tree
-
-
-def _search_case(case: exp.Case) -> None:
-    subject = case.this
-    for branch in case.args["ifs"]:
-        branch.set("this", exp.EQ(this=subject.copy(), expression=branch.this))
-    case.set("this", None)
 
 
 def implied_type(call: exp.Expr) -> exp.DataType | None:
@@ -235,7 +229,6 @@ _ABOVE = ("having", "order", "distinct", "qualify")
 
 
 def check_grouped_answers(tree: exp.Query, text: str) -> None:
-    """Refuse an answer whose document differs within a group."""
     for block in nodes_of(tree, exp.Select):
         parts = [*block.expressions, *(block.args[name] for name in _ABOVE if block.args.get(name))]
         group = block.args.get("group")

@@ -39,19 +39,13 @@ def apply_terms(catalog: Catalog, terms: Terms) -> Catalog:
         if (one := catalog.find(names.get(given, given))) and (other := catalog.find(names.get(to, to)))
         if all(map(one.column, own)) and all(map(other.column, theirs))
     ]
-    relations = tuple(
-        replace(
-            relation,
-            foreign_keys=tuple(
-                dict.fromkeys((*relation.foreign_keys, *(join[1:] for join in joins if join[0] == relation.name)))
-            ),
-        )
-        for relation in catalog.relations
-    )
+    relations = []
+    for relation in catalog.relations:
+        own_joins = (join[1:] for join in joins if join[0] == relation.name)
+        relations.append(replace(relation, foreign_keys=tuple(dict.fromkeys((*relation.foreign_keys, *own_joins)))))
     tables = {**catalog.tables, **names}
-    return replace(
-        catalog, relations=relations, terms=(*catalog.terms, *found), tables=tables, left_out=tuple(left_out)
-    )
+    terms_found = (*catalog.terms, *found)
+    return replace(catalog, relations=tuple(relations), terms=terms_found, tables=tables, left_out=tuple(left_out))
 
 
 def _find(catalog: Catalog, place: str) -> Relation | None:
@@ -141,7 +135,6 @@ def usable_terms(catalog: Catalog) -> Catalog:
 
 
 def check_terms(catalog: Catalog, check: Callable[[str], None]) -> None:
-    """Have the engine check every term, without running it; raises SourceError that names file and line."""
     for term in catalog.terms:
         tree = write_definition(term, catalog)
         if term.kind == "metric" and not tree.find(exp.AggFunc, exp.AnonymousAggFunc):

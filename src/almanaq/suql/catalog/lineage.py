@@ -25,7 +25,6 @@ def origins(node: exp.Expr, catalog: Catalog) -> Iterator[Origin]:
 
 
 def output_origins(query: exp.Query, catalog: Catalog) -> Iterator[Origin]:
-    """Yield the columns that the rows of a query are made of."""
     lineage = _Lineage(catalog)
     return lineage.with_labels(lineage.output(query, None))
 
@@ -50,7 +49,7 @@ class _Lineage:
                 yield from self._row(part)
             elif isinstance(part, exp.Column):
                 yield from self._column(part)
-            elif isinstance(part, exp.Star | exp.Columns) and not _counts(part):
+            elif isinstance(part, exp.Star | exp.Columns) and not isinstance(part.parent, exp.Count | exp.Column):
                 yield from self._everything(part)
             elif is_enum_call(part):
                 yield from self._enums()
@@ -145,13 +144,6 @@ def is_enum_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Typeof) or (isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS)
 
 
-def _counts(star: exp.Expr) -> bool:
-    """Return whether a star is no value but a row that is counted, or belongs to a column that is looked
-    at by itself.
-    """
-    return isinstance(star.parent, exp.Count | exp.Column)
-
-
 def _names(item: exp.Expr) -> list[str]:
     inner = query_in(item)
     return _apply_alias_list(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
@@ -196,13 +188,10 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
 
 
-def _reads_labels(tree: exp.Query, catalog: Catalog) -> bool:
-    return any(relation.location == ENUM_LABELS for relation in relations_in(tree, catalog))
-
-
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
-    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof))) or _reads_labels(tree, catalog)
-    relations = catalog.relations if lists else relations_in(tree, catalog)
+    read = relations_in(tree, catalog)
+    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof)))
+    relations = catalog.relations if lists or any(r.location == ENUM_LABELS for r in read) else read
     return any(column.private for relation in relations for column in relation.columns)
 
 

@@ -201,12 +201,10 @@ def declared_column(name: str, type_: str, *, array: bool, values: tuple[str, ..
 
 
 def written_name(parts: Iterable[str], dialect: str) -> str:
-    """Return a qualified name as a dialect writes it, every part quoted."""
     return ".".join(exp.to_identifier(part, quoted=True).sql(dialect) for part in parts)
 
 
 def written_place(relation: Relation, dialect: str) -> str:
-    """Return what FROM reads a relation by, as a dialect writes it."""
     place = written_name(relation.location, dialect)
     return f"({relation.definition}) AS {written_name(['part'], dialect)}" if relation.definition else place
 
@@ -246,7 +244,6 @@ def flatten(values: Iterable[Any]) -> tuple[str, ...]:
 
 
 def flat(values: Iterable[Any]) -> Iterator[str]:
-    """Yield the non-null values, the elements of arrays among them."""
     for value in values:
         if isinstance(value, list):
             yield from (v for v in value if v is not None)

@@ -49,7 +49,6 @@ def fold(name: str, dialect: str, *, quoted: bool) -> str:
 
 
 def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
-    """Return the columns of relations with their types, as sqlglot takes them."""
     types: dict[str, exp.DataType] = {}
 
     def type_of(column: Column) -> exp.DataType:
@@ -244,7 +243,6 @@ class Relation:
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether queries read a part of it."""
         return bool(self.withheld or self.definition)
 
     def with_references(self, seen: Callable[[str, str], bool]) -> Relation:
@@ -323,11 +321,9 @@ class Catalog:
         return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])]) or "no relations"
 
     def in_dialect(self, dialect: str) -> Catalog:
-        """Return the catalog for queries of a dialect."""
         return self if self.dialect == dialect else replace(self, dialect=dialect)
 
     def with_table(self, name: str, columns: Sequence[tuple[str, str]], *, private: bool) -> Catalog:
-        """Return the catalog with a table that a part of a query becomes: names and types of its columns."""
         names = unique_names(column for column, _ in columns)
         made = tuple(
             Column(column, type_ if type_ in _PLAIN_TYPES else "unknown", private=private)
@@ -341,16 +337,10 @@ class Catalog:
         return self._by_name.get(name.casefold())
 
     def relation(self, name: str) -> Relation:
-        """Return the relation of that name; raises UnknownNameError with near names."""
         found = self.find(name)
         if found is None:
             raise UnknownNameError(self.unknown(name))
         return found
-
-    def fields(self, type_: str) -> tuple[str, ...]:
-        """Return the fields of a relation's type of rows, in lower case; () of any other type."""
-        relation = self.find(type_)
-        return () if relation is None else tuple(column.name.lower() for column in relation.columns)
 
     def confused(self, relation: Relation) -> str:
         """Say what a relation cannot be told from, since names match whatever their case; "" where all is clear."""
@@ -374,7 +364,6 @@ class Catalog:
         return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations], as_written)}"
 
     def check_readable(self) -> None:
-        """Raise SourceError where there are relations and the user may read none."""
         if self.hidden and not self.relations:
             raise SourceError(
                 f"this role may read none of the {len(self.hidden)} tables and views: "

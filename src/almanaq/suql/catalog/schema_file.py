@@ -47,8 +47,14 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
     for near in relation.near_references:
         (proposed,) = write_settings({"foreign_keys": [_write_reference((near.column,), near.relation, (near.key,))]})
         lines.append(f"# {proposed}  # {near.share:.1%} of its values; joins keep the other rows")
-    lines += [*_file_lines(name, said), *write_sections(name, said.terms)]
-    lines += [line for rule in relation.roles for line in _role_lines(name, rule)]
+    hints, marks = said.hints, said.marks
+    fields = {"header": hints.header, "names": hints.names, "separator": hints.separator, "encoding": hints.encoding}
+    if of_file := write_settings({**fields, "days": marks.days, "decimal": marks.decimal}):
+        lines += [f"[{name}.file]", *of_file]
+    lines += write_sections(name, said.terms)
+    for rule in relation.roles:
+        sees = {"rows": rule.rows, "hidden": rule.hidden, "masked": dict(rule.masked)}
+        lines += [f"[{name}.roles.{write_key(rule.role)}]", *write_settings(sees)]
     types = said.as_read_options().types
     written = {given.casefold(): entry.values for given, entry in said.columns.items()}
     for column in relation.columns:
@@ -59,20 +65,8 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _file_lines(relation: str, said: RelationSchema) -> list[str]:
-    hints, marks = said.hints, said.marks
-    fields = {"header": hints.header, "names": hints.names, "separator": hints.separator, "encoding": hints.encoding}
-    lines = write_settings({**fields, "days": marks.days, "decimal": marks.decimal})
-    return [f"[{relation}.file]", *lines] if lines else []
-
-
 def _write_reference(own: tuple[str, ...], other: str, theirs: tuple[str, ...]) -> dict[str, object]:
     return {"columns": own, "table": other, "references": theirs}
-
-
-def _role_lines(relation: str, rule: RoleRule) -> list[str]:
-    said = {"rows": rule.rows, "hidden": rule.hidden, "masked": dict(rule.masked)}
-    return [f"[{relation}.roles.{write_key(rule.role)}]", *write_settings(said)]
 
 
 def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
@@ -131,7 +125,6 @@ class RelationSchema:
     near_references: tuple[NearReference, ...] = ()
 
     def as_read_options(self) -> ReadOptions:
-        """Return what is said of how the file is to be read."""
         types = {name.casefold(): column.type for name, column in self.columns.items() if column.type}
         return ReadOptions(self.hints, self.marks, types)
 
@@ -180,7 +173,6 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Return what a schema file says; raises SourceError with the name of the faulty entry."""
     path = Path(path)
     try:
         return parse_schema(path.read_text(encoding="utf-8"), path.name)
@@ -191,7 +183,6 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def parse_schema(text: str, name: str = "schema") -> Schema:
-    """Return what the text of a schema file says; raises SourceError."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -205,8 +196,7 @@ def parse_schema(text: str, name: str = "schema") -> Schema:
 
 def _relation(entry: Any, where: str) -> RelationSchema:
     _check_entry(entry, TABLE_KEYS, where)
-    columns = entry.get("columns", {})
-    _check_entry(columns, None, f"{where}, columns")
+    columns, roles = _get(entry, "columns", dict, where) or {}, _get(entry, "roles", dict, where) or {}
     hints, marks = _file(entry.get("file", {}), f"{where}, file")
     return RelationSchema(
         _get(entry, "description", str, where),
@@ -216,25 +206,19 @@ def _relation(entry: Any, where: str) -> RelationSchema:
         _get(entry, "named_by", str, where) or "",
         hints,
         marks,
-        tuple(_role(role, rule, f"{where}, role {role!r}") for role, rule in _table(entry, "roles", where).items()),
+        tuple(_role(role, rule, f"{where}, role {role!r}") for role, rule in roles.items()),
     )
 
 
 def _role(role: str, entry: Any, where: str) -> RoleRule:
     _check_entry(entry, ROLE_KEYS, where)
-    masked = _table(entry, "masked", where)
+    masked = _get(entry, "masked", dict, where) or {}
     if not all(isinstance(sql, str) and sql.strip() for sql in masked.values()):
         raise SourceError(f'{where}: masked is SQL by column, such as {{phone = "NULL"}}')
     rows = _get(entry, "rows", str, where)
     if rows is not None and not rows.strip():
         raise SourceError(f"{where}: rows is empty: leave it out for every row")
     return RoleRule(role, rows or "", _strings(entry, "hidden", where), tuple(masked.items()))
-
-
-def _table(entry: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    found = entry.get(name, {})
-    _check_entry(found, None, f"{where}, {name}")
-    return dict(found)
 
 
 def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
@@ -283,18 +267,18 @@ def _foreign_key(item: Any, where: str) -> ForeignKey:
     return own, table, theirs
 
 
-def _check_entry(entry: Any, known: tuple[str, ...] | None, where: str) -> None:
+def _check_entry(entry: Any, known: tuple[str, ...], where: str) -> None:
     if not isinstance(entry, dict):
         raise SourceError(f"{where}: a table of settings is expected, not {entry!r}")
     for name in entry:
-        if known is not None and name not in known:
+        if name not in known:
             raise SourceError(f"{where}: no setting {name!r}{suggest(name, known)}")
 
 
 def _get(entry: Mapping[str, Any], name: str, type_: type, where: str) -> Any:
     value = entry.get(name)
     if value is not None and not isinstance(value, type_):
-        expected = {str: "a string", bool: "true or false"}[type_]
+        expected = {str: "a string", bool: "true or false", dict: "a table of settings"}[type_]
         raise SourceError(f"{where}: {name} must be {expected}, not {value!r}")
     return value
 
@@ -319,7 +303,8 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
             raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
         declared[found.name] = entry
     nothing = RelationSchema()
-    relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name, catalog)) for r in catalog.relations)
+    applied = (_apply(r, declared.get(r.name, nothing), schema.name, catalog) for r in catalog.relations)
+    relations = tuple(r if r.named_by else replace(r, named_by=naming_column(r)) for r in applied)
     terms = Terms(tuple(term for entry in declared.values() for term in entry.terms))
     return apply_terms(replace(catalog, relations=relations), terms)
 
@@ -333,23 +318,16 @@ def keep_private(catalog: Catalog, schema: Schema) -> Catalog:
         for name, column in entry.columns.items()
         if column.private
     }
-    return replace(
-        catalog,
-        relations=tuple(
-            replace(
-                relation,
-                columns=tuple(
-                    replace(column, private=column.private or (relation.name, column.name.casefold()) in marked)
-                    for column in relation.columns
-                ),
-            )
-            for relation in catalog.relations
-        ),
-    )
+
+    def mark(relation: Relation) -> Relation:
+        private = [c.private or (relation.name, c.name.casefold()) in marked for c in relation.columns]
+        columns = (replace(c, private=each) for c, each in zip(relation.columns, private, strict=True))
+        return replace(relation, columns=tuple(columns))
+
+    return replace(catalog, relations=tuple(map(mark, catalog.relations)))
 
 
 def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
-    """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold."""
     for name, declared in schema.relations.items():
         relation = catalog.relation(name)
         if declared.key and not holds(relation, relation.key):
@@ -400,25 +378,18 @@ def _resolve(key: ForeignKey, relation: Relation, catalog: Catalog) -> ForeignKe
     return names(relation, own), other.name, names(other, theirs)
 
 
-def _named(relation: Relation) -> Relation:
-    return relation if relation.named_by else replace(relation, named_by=naming_column(relation))
-
-
 def _apply_column(column: Column, said: ColumnSchema, where: str) -> Column:
     kind = said.kind or column.kind
     if kind is not ColumnKind.STRUCTURED and column.type != "text":
         raise SourceError(f"{where}, column {column.name!r}: {kind.value} needs text, and the column is {column.type}")
     values = (said.values or column.values) if kind is ColumnKind.ENUM else ()
-    description = column.description if said.description is None else said.description
-    private = column.private if said.private is None else said.private
-    ordered = bool(said.values) or (column.ordered and bool(values))
     return replace(
         column,
         kind=kind,
         values=values,
-        ordered=ordered,
-        description=description,
-        private=private,
+        ordered=bool(said.values) or (column.ordered and bool(values)),
+        description=column.description if said.description is None else said.description,
+        private=column.private if said.private is None else said.private,
         written=said.written or column.written,
         caution=said.caution or column.caution,
     )

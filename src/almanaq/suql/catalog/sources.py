@@ -12,7 +12,6 @@ from almanaq.suql.syntax.nodes import ancestors, is_within, nodes_of
 
 
 def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
-    """Return the relations that a query names: a source may have thousands of others."""
     found = map(catalog.find, {table.name: None for table in nodes_of(tree, exp.Table)})
     return [relation for relation in found if relation is not None]
 

@@ -116,24 +116,15 @@ class TextCalls:
         self._asked: dict[str, _Asked] = {}
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
-        """Return the call for a site's document and question, and its identity."""
+        """Return the call for a site's document and question, and its identity: equal ones in other places are one."""
         options = self.options_of(site) or ()
         found = self._asked.get(site.id)
         if found is None or found.question != question or found.options != options or found.site is not site:
             found = self._asked[site.id] = self._asked_of(site, question, options)
-        call = TextCall(
-            found.function,
-            passages,
-            question,
-            site.type,
-            options,
-            found.compared,
-            found.from_rows,
-            found.where,
-            found.served,
-            id(site) in self._beside,
-        )
-        return found.identity(passages), call
+        digest = found.begun.copy()
+        for passage in passages:
+            _add(digest, passage)
+        return digest.digest(), TextCall(found.function, passages, *found.others)
 
     def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
         alike = [each for asked in (question, None) for each in self._sites.get((*_kind_of(site), asked), ())]
@@ -141,27 +132,27 @@ class TextCalls:
         about = {each.about for each in alike}
         # A person reads the answer as it is where no query compares it, casts it or lists what it may be.
         is_open = site.function == "answer" and site.type == "text" and not options and not compared
-        return _Asked(
-            site,
-            question,
-            options,
-            "summary" if site.function == "summary" else "answer",
-            compared,
+        others = (
+            *(question, site.type, options, compared),
             # A question that the query writes out is the query's own, also where a row makes the same.
             question not in self._written,
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about.pop() if len(about) == 1 else "",
             self._served.question if is_open else "",
+            id(site) in self._beside,
         )
+        function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
+        begun = hashlib.blake2b(digest_size=16)
+        for part in (function, site.type, question, "\x1e".join(options)):
+            _add(begun, part)
+        return _Asked(site, question, options, function, others, begun)
 
     @property
     def unknown(self) -> int:
-        """How many calls failed."""
         return self.failures.total()
 
     @property
     def causes(self) -> str:
-        """Why calls failed, and how many for each cause, the most frequent first."""
         return "; ".join(f"{cause}: {count:,}" for cause, count in self.failures.most_common())
 
     def refuse_if_none_answered(self) -> None:
@@ -174,7 +165,6 @@ class TextCalls:
 
     @property
     def reads_words_alone(self) -> bool:
-        """Whether no language model reads the texts."""
         return self._reader.name == "local"
 
     def options_of(self, site: Site) -> tuple[str, ...] | None:
@@ -182,7 +172,6 @@ class TextCalls:
         return site.options if site.options_from is None else self._options.get(site.options_from)
 
     def know_options(self, site: Site, values: Iterable[object]) -> None:
-        """Take the values of the query that a site has its options from."""
         assert site.options_from is not None
         found = tuple(dict.fromkeys(str(value) for value in values if value is not None and str(value).strip()))
         if len(found) > MOST_OPTIONS:
@@ -293,7 +282,6 @@ class TextCalls:
             await asyncio.wait(tasks, timeout=max(0.0, min(MOST_WAITED, MOST_WAITED if most is None else most)))
 
     async def cancel(self) -> None:
-        """Cancel the calls under way and wait until they are gone."""
         tasks = [task for task in self._replies.values() if isinstance(task, asyncio.Task)]
         for task in tasks:
             task.cancel()
@@ -393,27 +381,14 @@ def _kind_of(site: Site) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
+    """What the calls of one site with one question have in common: their arguments, and their hash as it begins."""
+
     site: Site
     question: str
     options: tuple[str, ...]
     function: Literal["answer", "summary"]
-    compared: tuple[str, ...]
-    from_rows: bool
-    where: str
-    served: str
-    _begun: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        begun = hashlib.blake2b(digest_size=16)
-        for part in (self.function, self.site.type, self.question, "\x1e".join(self.options)):
-            _add(begun, part)
-        object.__setattr__(self, "_begun", begun)
-
-    def identity(self, passages: Iterable[str]) -> bytes:
-        digest = self._begun.copy()
-        for passage in passages:
-            _add(digest, passage)
-        return digest.digest()  # type: ignore[no-any-return]
+    others: tuple[Any, ...]
+    begun: Any
 
 
 def _add(digest: Any, part: str) -> None:

@@ -42,7 +42,6 @@ class Lessons:
         self._next = FIRST_LESSON
 
     def is_due(self, tried: int) -> bool:
-        """Return whether a lesson is to be taken before the next row is tried."""
         return tried >= self._next
 
     @property
@@ -51,7 +50,6 @@ class Lessons:
         return self._direction is not None
 
     def take(self, tried: int, vectors: NDArray[np.float32], passed: Sequence[bool]) -> None:
-        """Take into account which of the rows passed that were asked about since the last lesson."""
         self._next = tried + tried // 2
         for passes in (False, True):
             chosen = vectors[np.array(passed, bool) == passes]
@@ -115,7 +113,6 @@ class PassageSelection:
         self.read = self.total = 0
 
     async def best(self, question: str, passages: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the numbers of the passages to read, in document order."""
         self.total += len(passages)
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
@@ -193,8 +190,6 @@ class CandidateStream:
 
 
 class Listed:
-    """Candidates that are all there already, as a stream."""
-
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self._candidates = iter(candidates)
 
@@ -278,7 +273,6 @@ class MostSimilarFirst:
         return self._lessons is not None and self._lessons.is_due(self._tried)
 
     def learn(self, candidate: Candidate, *, passes: bool) -> None:
-        """Take what was found out about a row by asking."""
         if self._lessons is not None:
             self._learned.append((candidate, passes))
 
@@ -344,10 +338,16 @@ async def similar_candidates(
 
 def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
     """Return the similarity of rows: the sum over text constraints of the best passage's score."""
-    totals = np.zeros(len(candidates), dtype=np.float64)
+    found = np.zeros(len(candidates))
     for item in inputs:
-        totals += _best_scores(item, candidates, similarity)
-    return totals
+        constraint = constraint_of(item)
+        passages = [passages_of(candidate.values[item.document]) for candidate in candidates]
+        owners = np.repeat(np.arange(len(candidates)), list(map(len, passages)))
+        if constraint is not None and len(owners):
+            best = np.zeros(len(candidates))
+            np.maximum.at(best, owners, similarity.scores(constraint, list(itertools.chain(*passages))))
+            found += best
+    return found
 
 
 def vectors_of(
@@ -373,22 +373,6 @@ def constraint_of(item: SiteInput) -> str | None:
         return None
     literals = [literal for literal in item.site.compared if literal.casefold() not in ("yes", "no", "true", "false")]
     return " ".join([item.site.question.name, *literals])
-
-
-def _best_scores(item: SiteInput, candidates: Sequence[Candidate], similarity: Similarity) -> NDArray[np.float64]:
-    constraint = constraint_of(item)
-    best = np.zeros(len(candidates), dtype=np.float64)
-    if constraint is None:
-        return best
-    passages: list[str] = []
-    owners: list[int] = []
-    for i, candidate in enumerate(candidates):
-        found = passages_of(candidate.values[item.document])
-        passages.extend(found)
-        owners.extend([i] * len(found))
-    if passages:
-        np.maximum.at(best, np.array(owners), similarity.scores(constraint, passages))
-    return best
 
 
 def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...], cells: tuple[str, ...]) -> Iterator[Candidate]:
@@ -423,19 +407,11 @@ def is_of_pairs(stage: TextStage) -> bool:
     """Return whether a stage reads texts of several sources, so that a text comes with many rows."""
     documents = {item.document for item in stage.inputs}
     columns = [output.this for output in stage.source.expressions if output.alias in documents]
-    return len(set(map(_source_of, columns))) > 1
-
-
-def _source_of(document: exp.Expr) -> object:
-    """Return where a document comes from; columns of candidates that were copied are called `source.column`."""
-    if not isinstance(document, exp.Column):
-        return document
-    return document.table, document.name.rpartition(".")[0]
+    # Columns of candidates that were copied are called `source.column`.
+    return len({(c.table, c.name.rpartition(".")[0]) if isinstance(c, exp.Column) else c for c in columns}) > 1
 
 
 class Candidates(Protocol):
-    """A stream of candidates that can be closed."""
-
     def __aiter__(self) -> Self: ...
     async def __anext__(self) -> Candidate: ...
     async def aclose(self) -> None: ...

@@ -26,6 +26,7 @@ from almanaq.values import canonical
 from almanaq.values.lists import SEPARATOR
 
 _MOST_BYTES = 2**31 - 1
+# Columns are made of buffers: `pa.array` of Python values imports pandas, which takes longer than most queries.
 
 
 def boolean_column(values: Sequence[bool | None]) -> pa.Array:
@@ -103,7 +104,6 @@ class StageCounts:
     sample: Sample | None = None
 
     def add_asked(self, part: StageCounts) -> None:
-        """Count what a run over some of the rows asked."""
         self.calls += part.calls
         self.cells.update(part.cells)
 
@@ -152,7 +152,7 @@ def _alone(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if len(present) == len(codes):  # no two are equal
         return values
     places = first[np.searchsorted(present, codes)].astype(np.int64)
-    return values.take(pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places.tobytes())]))
+    return values.take(_indices(places))
 
 
 def _map_values(values: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
@@ -184,7 +184,6 @@ class ProjectedRows:
             self._pack()
 
     def table(self) -> pa.Table:
-        """Return all rows in source order."""
         self._pack()
         whole = pa.concat_tables(self._pieces)
         self._pieces = []
@@ -247,7 +246,6 @@ class CitedTexts:
     _held: int = 0
 
     def add(self, place: Place, start: int, text: str) -> None:
-        """Keep a passage in which a quote begins at `start`."""
         beyond = sum(character > "\uffff" for character in text[:start])
         if beyond:
             self.moved[place, start] = start + beyond
@@ -275,7 +273,6 @@ def citing(most: int = CitedTexts.most) -> Iterator[CitedTexts]:
 
 
 def keeper() -> CitedTexts | None:
-    """Return what keeps passages, None where nothing does."""
     return _keeper.get()
 
 
@@ -283,23 +280,21 @@ _MOST_PER_AGGREGATE = 3
 
 
 class EvidenceBook:
-    """The quotes found by text stages, by block and row."""
-
     def __init__(self) -> None:
         self._quotes: dict[tuple[str, object], list[Evidence]] = defaultdict(list)
         self._inferred: set[tuple[str, object]] = set()
 
     def add(self, block: str, row: StageRow) -> None:
-        """Keep the quotes of a row that passed or was read, or that it was inferred."""
         if row.inferred:
             self._inferred.add((block, row.row))
         kept, keeping = self._quotes[block, row.row], keeper()
         for quote in row.quotes:
-            evidence = _evidence(quote, row)
+            item, found = quote.item, quote.quote
+            key, by_row = row_name(item, row.row, row.key), item.named is not RowName.KEY
+            place = (item.relation, key, item.column, found.passage)
+            evidence = Evidence(*place, found.start, found.text, quote.question, by_row=by_row)
             if keeping is not None and quote.text is not None:
-                keeping.add(
-                    (evidence.relation, evidence.key, evidence.column, evidence.passage), evidence.start, quote.text
-                )
+                keeping.add(place, evidence.start, quote.text)
             if evidence not in kept:
                 kept.append(evidence)
 
@@ -325,7 +320,6 @@ class EvidenceBook:
             )
 
     def inferred(self, sources: Sequence[tuple[str, str]], hidden: Sequence[pa.ChunkedArray]) -> tuple[bool, ...]:
-        """Say of each row of a result whether a row behind it was inferred."""
         flags = [
             [any((block, row) in self._inferred for row in rows_behind(rows)) for rows in column.to_pylist()]
             for (block, _), column in zip(sources, hidden, strict=False)
@@ -344,15 +338,6 @@ def row_name(item: SiteInput, row: object, key: Mapping[str, object]) -> str:
     """Return what names a row of a stage in its relation: key, number or address, or a name for this result alone."""
     name = ", ".join(str(key.get(part)) for part in item.key) if item.key else f"{UNPLACED}{row}"
     return f"rowid {name}" if item.named is RowName.ADDRESS and name.isdigit() else name
-
-
-def _evidence(found: SiteQuote, row: StageRow) -> Evidence:
-    item, quote = found.item, found.quote
-    key = row_name(item, row.row, row.key)
-    by_row = item.named is not RowName.KEY
-    return Evidence(
-        item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=by_row
-    )
 
 
 MOST_UNKNOWN = 200
@@ -394,7 +379,6 @@ class UnknownAnswers:
 
     @property
     def first(self) -> tuple[UnknownAnswer, ...]:
-        """The first of them, in the order of the rows."""
         return tuple(answer for _, answer in self._least())
 
     @property

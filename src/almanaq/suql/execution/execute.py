@@ -31,7 +31,6 @@ _LATE_SECONDS = 1.0
 
 
 async def run_native(database: Database, plan: Plan, options: Options, suql: str) -> Result:
-    """Return the rows of a plan without stages."""
     query = plan.output.select
     assert isinstance(query, NativeQuery)
     started = time.perf_counter()

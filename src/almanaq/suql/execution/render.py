@@ -60,7 +60,6 @@ class Statements:
     def text(
         self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
     ) -> str:
-        """Return the text of a tree, written if it is not kept."""
         kept = self._kept.get(id(tree))
         if kept is None:
             return write()
@@ -76,8 +75,6 @@ class Statements:
 
 
 def write_native(query: NativeQuery, session: Session, dialect: str) -> str:
-    """Return the SQL text of a query that the engine runs as it is."""
-
     def values_of(sql: str) -> list[str]:
         return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
 
@@ -138,7 +135,6 @@ class Renderer:
             self.store(name, pa.table({ROW: id_column(rows)}))
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
-        """Make known what literals were linked to."""
         self._links.update(links)
         self._values.update(values)
 
@@ -182,11 +178,14 @@ class Renderer:
         if self.casts is not None and not self.casts.by_engine:
             for node in nodes_of(tree, exp.TryCast):
                 node.replace(self.casts.write(node))
-        for join in nodes_of(tree, exp.Join):
-            self._write_empty(join)
+        for join in nodes_of(tree, exp.Join) if self._empty else ():
+            on = join.args.get("on")
+            if join.this.name in self._empty and isinstance(on, exp.EQ):
+                on.set("this", exp.null())  # nobody knows whether its row ids would be numbers or text
         for table in nodes_of(tree, exp.Table):
             if table.name in self._rows:
-                table.replace(self._written_out(table))
+                mark = exp.Tuple(expressions=[exp.Literal.string(self._mark(table.name))])
+                table.replace(exp.Values(expressions=[mark], alias=nodes.table_alias(table.alias_or_name, [ROW])))
             else:
                 self._place(table, tree)
         if self.dialect == "postgres":
@@ -218,19 +217,6 @@ class Renderer:
             table.set(part, exp.to_identifier(name, quoted=True))
         if relation is not None and relation.is_narrowed:
             _narrow(table, relation, tree, self.dialect)
-
-    def _written_out(self, table: exp.Table) -> exp.Values:
-        columns = [exp.to_identifier(ROW, quoted=True)]
-        alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True), columns=columns)
-        return exp.Values(
-            expressions=[exp.Tuple(expressions=[exp.Literal.string(self._mark(table.name))])], alias=alias
-        )
-
-    def _write_empty(self, join: exp.Join) -> None:
-        """Join to a table without rows on NULL: nobody knows whether its row ids would be numbers or text."""
-        on = join.args.get("on")
-        if self._empty and join.this.name in self._empty and isinstance(on, exp.EQ):
-            on.set("this", exp.null())
 
     def _spell_columns(self, tree: exp.Expr) -> None:
         for column in nodes_of(tree, exp.Column):
@@ -267,7 +253,6 @@ class AnswerCasts:
         self._tables = itertools.count(1)
 
     def settle(self) -> None:
-        """Find out which of the answers noted the engine does not cast."""
         with self._lock:
             found: dict[tuple[str, exp.DataType], dict[str, None]] = {}
             while self._noted:
@@ -279,7 +264,6 @@ class AnswerCasts:
                     self.refused[cast] = list(dict.fromkeys([*known, *refused]))
 
     def describe(self) -> list[str]:
-        """Return what is to be said of the answers refused: how many, of which question and type."""
         self.settle()
         refused, dialect = dict(self.refused), self._renderer.dialect
         return [
@@ -321,7 +305,6 @@ class AnswerCasts:
 
 
 async def find_options(stage: TextStage, calls: TextCalls, session: Session, renderer: Renderer) -> None:
-    """Ask the database for the options that a stage's answers have from queries; tell the calls."""
     for site in (item.site for item in stage.inputs):
         if site.options_from is not None and calls.options_of(site) is None:
             found = await in_thread(session.fetch, renderer.sql(site.options_from))

@@ -58,7 +58,6 @@ class Confirmation:
     ask: Callable[[Forecast], bool]
 
     def check(self, forecast: Forecast) -> None:
-        """Raise BudgetExceeded where whoever is asked says no; blocks until then."""
         over = forecast.requests > self.above or (forecast.money or 0.0) > self.above / 1000
         if over and not self.ask(forecast):
             raise BudgetExceeded(
@@ -72,7 +71,6 @@ _confirmation: ContextVar[Confirmation | None] = ContextVar("confirmation", defa
 
 @contextmanager
 def confirming(above: int, ask: Callable[[Forecast], bool]) -> Iterator[None]:
-    """Have the queries that are run in this block ask before they take more."""
     token = _confirmation.set(Confirmation(above, ask))
     try:
         yield
@@ -81,12 +79,10 @@ def confirming(above: int, ask: Callable[[Forecast], bool]) -> Iterator[None]:
 
 
 def current_confirmation() -> Confirmation | None:
-    """Return who is to agree; None where nobody is asked."""
     return _confirmation.get()
 
 
 def expected_calls(plan: Plan, catalog: Catalog, rows: Mapping[str, int], candidates: int | None) -> dict[str, int]:
-    """Return the calls that each text stage of a plan is expected to make, by its name."""
     figures = estimate(plan, catalog, rows)
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     return {stage.name: at_most(stage, figures[stage.name].calls, candidates) for stage in texts}
@@ -130,7 +126,6 @@ class NewCalls:
     async def look(
         self, session: Session, renderer: Renderer, enough: int, decided: Callable[[Candidate], bool | None]
     ) -> None:
-        """Look at the rows of the stage."""
         rows = CandidateStream(session, renderer.sql(self._stage.source))
         try:
             while self._all_seen and (found := await in_thread(rows.pull, _AT_ONCE)):
@@ -162,7 +157,6 @@ class NewCalls:
 
     @property
     def kept(self) -> int:
-        """Calls whose replies are kept."""
         return max(sum(known.values()) for known in self._kept)
 
     @property
@@ -208,7 +202,6 @@ class Watch:
     keeps: bool = True
 
     def done(self, rows: int, passed: int) -> None:
-        """Tell that so many rows of the stage are done, and so many of them passed."""
         self.tell(rows, self.total, passed)
 
 
@@ -234,7 +227,6 @@ def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True)
 
 
 def current_watch() -> Watch | None:
-    """Return what watches the query that is being run."""
     return _watch.get()
 
 
@@ -294,7 +286,6 @@ def list_warnings(
     *,
     certain: bool,
 ) -> Iterator[str]:
-    """Yield a sentence for each thing that was not as it should be, or was left out by choice."""
     if unreadable := calls.unknown_answers.unreadable:
         yield f"{unreadable} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:

@@ -83,8 +83,6 @@ from almanaq.suql.result import Trace
 
 @dataclass(frozen=True)
 class ExecutionContext:
-    """The source, the models, and what compares texts."""
-
     database: Database
     catalog: Catalog
     models: Models
@@ -162,7 +160,6 @@ class Run:
         self.report = RunReport()
 
     async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Run every stage; give the result's rows and the evidence for each."""
         await self.link()
         await self.run_stages(self._plan.stages)
         return await self._result()
@@ -207,7 +204,6 @@ class Run:
             ]
 
     async def run_stages(self, stages: Sequence[Stage]) -> None:
-        """Run stages one after another; each makes its table."""
         for stage in stages:
             started = time.perf_counter()
             with one_fence():
@@ -229,7 +225,6 @@ class Run:
                 await self._text(stage)
 
     async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Run the last SELECT; give its rows and the evidence for each."""
         parameters = select.parameters if isinstance(select, NativeQuery) else ()
         sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
         return await self._finish(await in_thread(fetch_result, self._session, sql, parameters, self._options))
@@ -294,7 +289,6 @@ class Run:
         await in_thread(self._renderer.store, stage.name, table)
 
     async def batches(self, stage: TextStage) -> AsyncIterator[None]:
-        """Run a text filter; make its table of each batch of rows that pass."""
         found = self._batches(stage, self._stage_run(stage))
         try:
             async for rows in found:
@@ -305,7 +299,9 @@ class Run:
 
     async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
         await find_options(stage, self.calls, self._session, self._renderer)
-        candidates = await self._order_candidates(stage) if self._comes_as_found(stage) else None
+        # Candidates that are tried as the database finds them are found before they are counted: that spends nothing.
+        as_found = self._options.candidates is None and not tries_by_similarity(stage, self._options)
+        candidates = await self._order_candidates(stage) if as_found else None
         try:
             await self._count(stage, run, candidates)
         except BaseException:
@@ -355,10 +351,6 @@ class Run:
         found = text_estimate(stage, 0, own + later, text_tokens, Sharing.of(models.reader))
         money = None if models.price is None else models.price.of(found.tokens, found.output_tokens)
         return Forecast(found.calls, found.requests, found.tokens, money)
-
-    def _comes_as_found(self, stage: TextStage) -> bool:
-        """Return whether candidates are tried as the database finds them: finding them then spends nothing."""
-        return self._options.candidates is None and not tries_by_similarity(stage, self._options)
 
     def _stage_run(self, stage: TextStage) -> AnyRun:
         run = self._stage_runs.of(stage)

@@ -42,7 +42,6 @@ class EmbedderSimilarity:
         self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
-        """Return the vector of a text constraint."""
         key = hash(constraint)
         vector = self._asked.get(key)
         if vector is None:
@@ -67,7 +66,6 @@ class EmbedderSimilarity:
         return np.fromiter((known[key] for key in keys), np.float32, len(keys))
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts that are compared with one another."""
         return self._vectors_of(texts)
 
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -251,7 +249,6 @@ _LEFT, _RIGHT = 512, 8192
 async def compared(
     stage: SimilarityStage | SimilarityJoin, vectors: TextVectors, session: Session, renderer: Renderer
 ) -> pa.Table:
-    """Return the table that a stage makes."""
     tables = [await in_thread(session.fetch, renderer.sql(select)) for select in selects_of(stage)]
     if isinstance(stage, SimilarityJoin):
         return await in_thread(similar_pairs, vectors, tables[0], tables[1], stage.at_least)
@@ -259,7 +256,6 @@ async def compared(
 
 
 def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[SimilarityCall]) -> pa.Table:
-    """Return the table of a SimilarityStage from the rows of its source."""
     made = {ROW: rows.column(ROW)}
     for call in calls:
         other = call.words if call.other is None else rows.column(call.other)
@@ -282,7 +278,6 @@ def _filter_scores(table: pa.Table, call: SimilarityCall) -> pa.Table:
 
 
 def similar_pairs(vectors: TextVectors, left: pa.Table, right: pa.Table, at_least: float) -> pa.Table:
-    """Return the table of a SimilarityJoin from the rows of its sides."""
     first, first_numbers = vectors.vectors(left.column("d"))
     second, second_numbers = vectors.vectors(right.column("d"))
     i, j, scores = pairs_above(first, second, at_least)

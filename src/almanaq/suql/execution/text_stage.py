@@ -7,7 +7,7 @@ import bisect
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence, Sized
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from typing import Any
 
 from almanaq.suql.execution.calls import TextCalls
@@ -84,14 +84,14 @@ class SemiJoinQueue:
         return last is None or self._passed[number] <= last
 
     def next(self) -> Candidate | None:
-        """Return a candidate that has waited for its turn."""
         return heapq.heappop(self._ready)[2] if self._ready else None
 
     def holds_back(self, candidate: Candidate) -> bool:
         """Tell whether a candidate is not to be tried now; if it is, it counts as being tried until it is done."""
         if self._column is None:
             return False
-        value, asks = candidate.values[self._column], self._hash_asked(candidate)
+        # A hash of what it asks, which holds no text; equal ones of two, in 2^64, cost an order.
+        value, asks = candidate.values[self._column], 0 if self._asks is None else hash(self._asks(candidate))
         place = self._places.setdefault(value, candidate.number)
         last = self._last
         if value in self._found or (last is not None and place > last):
@@ -118,12 +118,12 @@ class SemiJoinQueue:
             self._passed[number] = self._places[value]
             self._find(value)
         elif waiting := self._waiting.get(value):
-            self._let(waiting.pop(next(iter(waiting))), costs=True)
+            self._enqueue_ready(waiting.pop(next(iter(waiting))), costs=True)
         if asked and self._asks is not None:
             self._known.add(asks)
             for other, place in self._alike.pop(asks, ()):
                 if place in self._waiting.get(other, ()):
-                    self._let(self._waiting[other].pop(place), costs=False)
+                    self._enqueue_ready(self._waiting[other].pop(place), costs=False)
 
     def _find(self, value: Any) -> None:
         if value not in self._found:
@@ -138,12 +138,8 @@ class SemiJoinQueue:
         if not undecided:
             self._undecided.pop(value, None)
 
-    def _let(self, candidate: Candidate, *, costs: bool) -> None:
+    def _enqueue_ready(self, candidate: Candidate, *, costs: bool) -> None:
         heapq.heappush(self._ready, (costs, candidate.number, candidate))
-
-    def _hash_asked(self, candidate: Candidate) -> int:
-        """Return a hash of what a candidate asks, which holds no text; equal ones of two, in 2^64, cost an order."""
-        return 0 if self._asks is None else hash(self._asks(candidate))
 
 
 class StageRun:
@@ -186,7 +182,7 @@ class StageRun:
         self._ended: asyncio.Queue[asyncio.Task[StageRow | None]] = asyncio.Queue()
         self._open: set[int] = set()
         self._exhausted = False
-        self._taught: MostSimilarFirst | None = None
+        self._learning_source: MostSimilarFirst | None = None
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
@@ -196,12 +192,14 @@ class StageRun:
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         released = 0
-        self._taught = candidates if isinstance(candidates, MostSimilarFirst) else None
+        self._learning_source = candidates if isinstance(candidates, MostSimilarFirst) else None
         under_way: dict[asyncio.Task[StageRow | None], Candidate] = {}
         made = self._calls.made
         try:
             while True:
-                if self._may_start(under_way):
+                # While others are under way, only as many as fill a request that several share.
+                room = self._rows_to_try() - len(under_way)
+                if not under_way or (room >= self._calls.company and not self._in_rounds):
                     async with self._calls.hold():
                         await self._start_rows(candidates, under_way)
                 if self._limit_is_met() or (not under_way and self._exhausted):
@@ -214,23 +212,17 @@ class StageRun:
                     yield rows
         finally:
             self.counts.calls = self._calls.made - made
-            await _cancel(under_way)
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
         self._open.clear()
         if rows := self._release(released):
             yield rows
 
-    def _may_start(self, under_way: Sized) -> bool:
-        """Return whether more rows are started now.
-
-        While others are under way, only as many as fill a request that several share: fewer wait for their company.
-        """
-        room = self._rows_to_try(self._passed) - len(under_way)
-        return not under_way or (room >= self._calls.company and not self._in_rounds)
-
     async def _start_rows(
         self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], Candidate]
     ) -> None:
-        while len(under_way) < self._rows_to_try(self._passed):
+        while len(under_way) < self._rows_to_try():
             candidate = await self._next_candidate(candidates, may_wait=bool(under_way))
             if candidate is None:
                 return
@@ -250,7 +242,12 @@ class StageRun:
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
         candidate = self._semi_join.next()
-        if may_wait and candidate is None and self._taught is not None and self._taught.waits_for_outcomes:
+        if (
+            may_wait
+            and candidate is None
+            and self._learning_source is not None
+            and self._learning_source.waits_for_outcomes
+        ):
             return None
         if candidate is None and not self._exhausted and self._semi_join.takes_more:
             candidate = await anext(candidates, None)
@@ -267,8 +264,8 @@ class StageRun:
             row = task.result()
             self._open.discard(candidate.number)
             self._semi_join.done(candidate.number, passes=row is not None, asked=True)
-            if self._taught is not None:
-                self._taught.learn(candidate, passes=row is not None)
+            if self._learning_source is not None:
+                self._learning_source.learn(candidate, passes=row is not None)
             if row is not None:
                 self._passed.append(row)
         if self._watch is not None:
@@ -296,7 +293,6 @@ class StageRun:
         return sorted(self._passed, key=lambda row: self._turn(row.number) if self._in_turn else row.number)
 
     async def ask(self, candidates: Sequence[Candidate]) -> list[StageRow]:
-        """Run over candidates that are all there; give the rows that it kept."""
         async for _ in self.batches(Listed(candidates)):
             pass
         return self.kept()
@@ -321,13 +317,10 @@ class StageRun:
         return found
 
     def kept(self) -> list[StageRow]:
-        """Return the rows that the run kept, in source order."""
         return self._keep_first(self._by_turn())
 
     def sure(self) -> list[StageRow]:
-        """Return the rows that passed before the run was stopped and that no row still open could push out
-        of a LIMIT.
-        """
+        """Return the rows that passed before the run was stopped, less those that an open one could push out of it."""
         rows = self._by_turn()
         if self._in_turn and self._stage.stop_after is not None:
             opened = [self._turn(number) for number in self._open]
@@ -341,9 +334,9 @@ class StageRun:
         self.counts.passed = len(kept)
         return kept
 
-    def _rows_to_try(self, passed: list[StageRow]) -> int:
+    def _rows_to_try(self) -> int:
         if self._stage.stop_after is not None:
-            missing = self._stage.stop_after - len(passed)
+            missing = self._stage.stop_after - len(self._passed)
         elif (values := self._semi_join.missing) is not None:
             missing = values
         else:
@@ -436,9 +429,3 @@ class _Chances:
 def _is_decided(state: int) -> bool:
     """A row is decided when it surely passes or surely does not: FALSE and NULL come to the same."""
     return state == TRUE or not state & TRUE
-
-
-async def _cancel(tasks: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -53,7 +53,6 @@ def given_up() -> threading.Event:
 
 
 def refuse_given_up(ended: threading.Event) -> None:
-    """End work that nobody waits for any longer."""
     if ended.is_set():
         raise OperationalError("the query was stopped while it compared texts")
 
@@ -88,17 +87,14 @@ class DaemonThreads(Executor):
 
     def _run(self) -> None:
         while True:
-            _do(*self._work.get())
+            future, work = self._work.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # handed to whoever waits
+                    future.set_exception(error)
+            del future, work  # or an idle thread holds them
             self._idle.release()
-
-
-def _do(future: Future[Any], work: Callable[[], Any]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(work())
-    except BaseException as error:  # handed to whoever waits
-        future.set_exception(error)
 
 
 @cache

@@ -50,7 +50,6 @@ class Explanation:
     free: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return one mapping per stage."""
         keys = ("stage", "name", "what", "predicted", "actual", "approximate")
         return [{key: getattr(line, key) for key in keys} for line in self.stages]
 
@@ -123,7 +122,6 @@ def explain_plan(
 
 
 def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
-    """Return a logical plan as text: each block with the choices that the rules made for it."""
     lines = []
     show = _PlanText(dialect, plan.links)
     for stage in plan.stages:
@@ -134,12 +132,12 @@ def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
             lines.append(f"{stage.name}: {show.similarity(stage)}")
             continue
         lines.append(f"{stage.name}: text block over {show.sql(stage.source)}")
-        lines += [f"  {label}: {text}" for label, text in _choices(_remove_links(stage, plan.links), dialect)]
+        lines += [f"  {label}: {text}" for label, text in _choices(stage, show)]
     return "\n".join(lines) or "no text functions: the database runs the whole query"
 
 
-def _choices(block: TextBlock, dialect: str) -> list[tuple[str, str]]:
-    show = _PlanText(dialect, sites={site.id: site for site in block.sites})
+def _choices(block: TextBlock, show: _PlanText) -> list[tuple[str, str]]:
+    show = replace(show, sites={site.id: site for site in block.sites})
     per_value = block.semi_join_key if block.first_only else None
     found = [
         ("asks", "; ".join(show.call(site) + show.needed(site) for site in block.sites)),
@@ -180,7 +178,6 @@ def _describe_semi_join(stage: TextStage) -> str:
 
 
 def describe_condition(node: exp.Expr, sites: Sequence[Site], dialect: str) -> str:
-    """Return a condition over columns and computed columns as people write it."""
     return _PlanText(dialect, sites={site.id: site for site in sites}).expression(node)
 
 
@@ -196,11 +193,13 @@ class _PlanText:
     sites: Mapping[str, Site] = field(default_factory=dict)
 
     def sql(self, tree: exp.Expr) -> str:
-        written = resolve_links(tree, {link.id: link for link in self.links}, {link.id: () for link in self.links})
-        return written.sql(self.dialect)
+        return self._resolve(tree).sql(self.dialect)
 
     def expression(self, node: exp.Expr) -> str:
-        return node.transform(self._write_out).sql(self.dialect)
+        return self._resolve(node).transform(self._write_out).sql(self.dialect)
+
+    def _resolve(self, tree: exp.Expr) -> exp.Expr:
+        return resolve_links(tree, {link.id: link for link in self.links}, {link.id: () for link in self.links})
 
     def _write_out(self, part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
@@ -258,15 +257,6 @@ def _describe_call(call: SimilarityCall) -> str:
     wanted += [f"at least {call.at_least:g}"] if call.at_least is not None else []
     wanted += [f"the {call.most} highest"] if call.most is not None else []
     return f"compute: {', '.join(wanted)}"
-
-
-def _remove_links(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
-    known, values = {link.id: link for link in links}, {link.id: () for link in links}
-
-    def written(node: exp.Expr | None) -> exp.Expr | None:
-        return resolve_links(node, known, values) if node is not None else None
-
-    return replace(block, where=written(block.where), condition=written(block.condition))
 
 
 def _figures(values: dict[str, Any], *, free: bool = False) -> str:

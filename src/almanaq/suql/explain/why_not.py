@@ -50,7 +50,6 @@ class WhyNot:
 
     @property
     def rejected(self) -> tuple[Condition, ...]:
-        """The conditions that keep the row out of the result."""
         return tuple(condition for condition in self.conditions if condition.truth is not True)
 
     def _repr_html_(self) -> str:
@@ -109,7 +108,6 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> 
 
 
 def why_not(result: Result) -> WhyNot:
-    """Read the conditions off the result of a `why_not_plan`."""
     if not result.rows:
         return WhyNot(())
     evidence = result.evidence[0]

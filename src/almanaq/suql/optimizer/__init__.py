@@ -62,7 +62,6 @@ def optimize(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> LogicalPlan:
 
 
 def steps(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> Iterator[tuple[str, LogicalPlan]]:
-    """Yield the name of each rule and the plan after it."""
     for rule in rules:
         stages = tuple(rule(stage) if isinstance(stage, TextBlock) else stage for stage in plan.stages)
         plan = replace(plan, stages=stages)

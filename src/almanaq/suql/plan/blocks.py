@@ -123,7 +123,6 @@ def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
 
 
 def is_aggregated(block: exp.Select) -> bool:
-    """Return whether a block gives one row per group."""
     return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
 
 

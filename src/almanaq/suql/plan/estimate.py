@@ -47,7 +47,6 @@ class Sharing:
         return [item for items in several if items not in alone for item in items]
 
     def requests(self, stage: TextStage, calls: int) -> int:
-        """Return how many requests so many calls of a stage take."""
         if stage.predicate is not None:  # asked one after the other
             return math.ceil(calls / self.texts) if all(item.site.chosen for item in stage.inputs) else calls
         texts, beside = calls / max(1, len(stage.inputs)), self.beside(stage)
@@ -60,8 +59,6 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Expected rows out of a stage, and the calls, requests and tokens it takes."""
-
     rows: int
     calls: int = 0
     requests: int = 0
@@ -75,7 +72,6 @@ def asked_together(plan: Plan, sharing: Sharing) -> list[Site]:
 
 
 def text_estimate(stage: TextStage, rows: float, calls: int, text_tokens: float, sharing: Sharing) -> Estimate:
-    """Return what so many calls of a stage take, about texts of so many tokens."""
     requests = sharing.requests(stage, calls)
     marks = _ITEM_TOKENS if requests < calls else 0
     tokens = requests * _REQUEST_TOKENS + math.ceil(calls * (marks + text_tokens))

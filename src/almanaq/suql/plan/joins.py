@@ -125,7 +125,6 @@ def push_joining_answers(block: exp.Select) -> None:
 
 
 def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
-    """Take the conjuncts of WHERE with text that read one FROM item alone out of it."""
     taken = [
         part
         for part in conjuncts(where_of(block))
@@ -177,7 +176,6 @@ def keeps_rows(block: exp.Select, alias: str) -> bool:
 
 
 def has_outer_join(tree: exp.Expr) -> bool:
-    """Return whether a query, or one in it, keeps rows without a match."""
     return any(side_of(join) for join in nodes_of(tree, exp.Join))
 
 

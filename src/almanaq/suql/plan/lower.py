@@ -51,7 +51,6 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
 
 
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
-    """Return the stages of a logical plan in the order in which they run."""
     stages: list[Stage] = []
     output = plan.output
     for stage in plan.stages:

@@ -78,7 +78,7 @@ def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
 
 
 def ask_lazily(units: list[exp.Expr], block: exp.Select) -> list[exp.Expr]:
-    """Put text functions of a block, where every use of one is conditional, into a CASE with them; return what stands there.
+    """Put text functions of a block, where every use of one is conditional, into a CASE with them; return it.
 
     `max(CASE WHEN s THEN f(a) END)` becomes `max(CASE WHEN s THEN CASE WHEN s THEN f(a) END END)`, so that the inner
     CASE can be computed apart from what is around it. Equal ones stay equal.
@@ -227,7 +227,6 @@ class PredicateBuilder:
 
 
 def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
-    """Return the atoms of a tree, each once, in order."""
     match predicate:
         case And(children) | Or(children):
             found = [atom for child in children for atom in atoms(child)]
@@ -298,7 +297,6 @@ def _combine(kind: type[exp.Expr], left: exp.Expr | bool, right: exp.Expr | bool
 
 
 def map_atoms(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
-    """Return the tree with every atom changed."""
     match predicate:
         case And(children):
             return And(tuple(map_atoms(child, change) for child in children))
@@ -320,7 +318,6 @@ Atom = Structured | Verdict | Computed
 
 
 def mask(value: bool | None) -> int:
-    """Return the mask of a known truth value."""
     return NULL if value is None else TRUE if value else FALSE
 
 

@@ -83,7 +83,6 @@ def carry(references: list[exp.Column], item: str) -> dict[str, exp.Expr]:
 
 
 def parts_beside(block: exp.Select, clauses: Sequence[str]) -> list[exp.Expr]:
-    """Return what stands in the clauses of a block but some."""
     return [part for part in block.iter_expressions() if part.arg_key not in clauses]
 
 
@@ -93,7 +92,6 @@ def where_of(block: exp.Select) -> exp.Expr | None:
 
 
 def in_where(node: exp.Expr, block: exp.Select) -> bool:
-    """Return whether a node stands in a block's WHERE."""
     return any(at is block.args.get("where") for at in ancestors(node, block))
 
 
@@ -171,17 +169,14 @@ class Site:
 
 
 def is_text_column(node: object) -> bool:
-    """Return whether a node refers to a computed column."""
     return isinstance(node, exp.Column) and node.table == TEXT_ALIAS
 
 
 def text_columns(node: exp.Expr) -> set[str]:
-    """Return the names of the computed columns that an expression refers to."""
     return {each.name for each in nodes_of(node, exp.Column) if is_text_column(each)}
 
 
 def site_of(name: str) -> str:
-    """Return the id of the site that a computed column belongs to."""
     return name.split("_")[0]
 
 
@@ -320,5 +315,4 @@ def _string_literals(nodes: list[exp.Expr], comparison: exp.Expr) -> tuple[list[
 
 
 def is_nested_call(call: exp.Expr) -> bool:
-    """Return whether a text call takes another text call as an argument."""
     return any(is_text_call(inner) for argument in call.expressions for inner in own_text_calls(argument))

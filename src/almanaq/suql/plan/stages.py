@@ -33,11 +33,9 @@ class NativeQuery:
     lookups: tuple[tuple[str, str], ...] = ()
 
     def placed(self, write: Callable[[str], str]) -> str:
-        """Return its SQL with the places of the tables that earlier stages made."""
         return self._place(self.text, write)
 
     def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
-        """Return its SQL with the places of tables, and with the values that its lookups give."""
         text = self.placed(write)
         for mark, query in self.lookups:
             values = values_of(self._place(query, write))
@@ -146,7 +144,6 @@ class TextBlock:
 
     @property
     def output_sites(self) -> tuple[Site, ...]:
-        """The sites that the outputs or ORDER BY use."""
         return self._used_in([*self.outputs, *self.order])
 
     def _used_in(self, nodes: Sequence[exp.Expr]) -> tuple[Site, ...]:
@@ -156,8 +153,6 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Materialize:
-    """A SQL stage: the rows of a SELECT become a temporary table."""
-
     name: str
     select: exp.Query
     purpose: str
@@ -330,8 +325,6 @@ class LogicalPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query as stages that run one after another."""
-
     links: tuple[Link, ...]
     stages: tuple[Stage, ...]
     output: Output

@@ -194,7 +194,6 @@ def text_block(
     row_id: exp.Expr | None,
     copies: Mapping[str, exp.Select] | None = None,
 ) -> TextBlock:
-    """Return the stage that a plain block becomes."""
     origins = _Origins(catalog, common, copies or {})
     relations = origins.relations(block)
     columns = carry(own_columns(block, *parts_beside(block, CLAUSES_OF_FROM)), FROM_ALIAS)
