@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import Dialect, exp
 
 from almanaq.errors import ParameterError, QueryTypeError, UnknownNameError, UnsupportedError
-from almanaq.suql.catalog.relations import Catalog, ColumnKind, fold
+from almanaq.suql.catalog.relations import Catalog, fold
 from almanaq.suql.language import Language, Parameters, Statement
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
@@ -16,11 +16,6 @@ from almanaq.suql.syntax.nodes import nodes, nodes_of, write_memberships
 from almanaq.suql.text_functions import declared, is_text_call, place_of
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
-
-
-def may_link(statement: Statement, catalog: Catalog) -> bool:
-    relations = map(catalog.find, statement.relations)
-    return any(c.kind is ColumnKind.ENUM and c.values for r in relations if r is not None for c in r.columns)
 
 
 def bind(statement: Statement, language: Language, catalog: Catalog, parameters: Parameters = ()) -> BoundQuery:

@@ -68,7 +68,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
         raise UnknownNameError(str(error).splitlines()[0]) from error
     except MISREAD as error:
         raise UnsupportedError("a form of the query is not supported beside text functions") from error
-    if has_star(tree):
+    counted = (exp.Count, exp.AnonymousAggFunc)
+    if any(isinstance(node, exp.Star) and not isinstance(node.parent, counted) for node in nodes(tree)):
         raise UnsupportedError("what * stands for cannot be told here beside text functions: name the columns")
     for identifier in nodes_of(tree, exp.Identifier):
         if isinstance(identifier.parent, _HOLDERS):
@@ -502,11 +503,3 @@ def _rename_hidden_aliases(tree: exp.Query) -> None:
             item.args["alias"].set("this", quoted(new))
             for reference in read.get(id(item), ()):
                 reference.set("table", quoted(new))
-
-
-def has_star(tree: exp.Expr) -> bool:
-    """Return whether a star is left that stands for columns, rather than for rows that are counted."""
-    return any(
-        isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count | exp.AnonymousAggFunc)
-        for node in nodes(tree)
-    )

@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
-from almanaq.suql.bind import bind, check_parameters, may_link
+from almanaq.suql.bind import bind, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.relations import Catalog, list_tables, unique_names
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, list_tables, unique_names
 from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import ROW_OF_ANSWER, Language, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
@@ -115,7 +115,9 @@ class Planner:
 
     def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
         """Return whether a literal of a statement is to be linked to the values of an ENUM."""
-        if not options.link or not may_link(statement, self.catalog):
+        read = (relation for name in statement.relations if (relation := self.catalog.find(name)) is not None)
+        may_link = any(c.kind is ColumnKind.ENUM and c.values for relation in read for c in relation.columns)
+        if not options.link or not may_link:
             return False
         try:
             plan = self._logical(statement, parameters, options, "")

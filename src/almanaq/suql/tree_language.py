@@ -21,8 +21,8 @@ from almanaq.errors import (
     UnsupportedError,
     first_line,
 )
-from almanaq.suql.catalog.reading import read_part
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
+from almanaq.suql.catalog.reading import narrow
+from almanaq.suql.catalog.relations import Catalog, Relation, fold, unique_names
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
@@ -128,7 +128,8 @@ class TreeLanguage:
         has_calls, narrowed = has_text(tree), [r for _, r in relations if r.is_narrowed]
         if narrowed:
             for table, relation in relations:
-                narrow(table, relation, self.dialect)
+                if relation.is_narrowed:
+                    narrow(table, relation, self.dialect)
         shown = self._write(tree) if narrowed else sql
         named = tuple(dict.fromkeys(r.name for _, r in relations))
         labels = () if has_calls or parameters or narrowed else self._labels(text, tree)
@@ -395,20 +396,6 @@ def _is_condition(node: exp.Expr) -> bool:
     if isinstance(above, exp.Join):
         return above.args.get("on") is node
     return isinstance(above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.Qualify)
-
-
-def narrow(table: exp.Table, relation: Relation, dialect: str) -> None:
-    """Put a subquery of what queries may read in the place of a relation that holds more."""
-    if not relation.is_narrowed:
-        return
-    inner = read_part(table, relation, dialect)
-    shown = [
-        exp.column(exp.to_identifier(column.name, quoted=True))
-        for column in relation.columns
-        if column.name != ROW_COLUMN
-    ]
-    others = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
-    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **others))
 
 
 def _place(name: str, text: str) -> dict[str, Any]:

@@ -24,11 +24,6 @@ def origins(node: exp.Expr, catalog: Catalog) -> Iterator[Origin]:
     return lineage.with_labels(lineage.of(node))
 
 
-def output_origins(query: exp.Query, catalog: Catalog) -> Iterator[Origin]:
-    lineage = _Lineage(catalog)
-    return lineage.with_labels(lineage.output(query, None))
-
-
 class _Lineage:
     """One walk. An output that was gone into once is not gone into again: recursive members of WITH name themselves."""
 
@@ -185,7 +180,9 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     """Return the private columns that a query's rows, or the quotes that they rest on, are made of."""
     if not _any_private(tree, catalog):
         return ()
-    return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
+    lineage = _Lineage(catalog)
+    shown = _private(lineage.with_labels(lineage.output(tree, None)))
+    return tuple(dict.fromkeys((*shown, *private_columns_read(tree, (), catalog))))
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:

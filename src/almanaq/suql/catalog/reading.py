@@ -12,8 +12,8 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from almanaq.errors import UsageError
-from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
-from almanaq.suql.syntax.nodes import derived
+from almanaq.suql.catalog.relations import ROW_COLUMN, Column, ColumnKind, Relation
+from almanaq.suql.syntax.nodes import aliased, derived, quoted
 from almanaq.text.sql_literals import string_literal
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -30,7 +30,11 @@ def naming_column(relation: Relation) -> str:
     In order: `name`, `title`, a person's whole name; a column called as the relation is, or with "name" or "title"
     after it (`hotel_name`); a first or last name; at last a label or a company.
     """
-    texts = {words_of(c.name): c.name for c in reversed(relation.columns) if _may_name(c)}
+    texts = {
+        words_of(c.name): c.name
+        for c in reversed(relation.columns)
+        if c.type in ("text", "varchar", "char") and not c.array and c.kind is not ColumnKind.FREE_TEXT
+    }
     own = words_of(relation.name.rpartition(".")[2])
     single = (*own[:-1], singular(own[-1])) if own else ()
     called = [each for each in (own, single) if each]
@@ -39,10 +43,6 @@ def naming_column(relation: Relation) -> str:
         if wanted in texts:
             return texts[wanted]
     return ""
-
-
-def _may_name(column: Column) -> bool:
-    return column.type in ("text", "varchar", "char") and not column.array and column.kind is not ColumnKind.FREE_TEXT
 
 
 def words_of(identifier: str) -> tuple[str, ...]:
@@ -214,6 +214,21 @@ def read_part(table: exp.Table, relation: Relation, dialect: str) -> exp.Expr:
     if not relation.definition:
         return exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
     return derived(_definition(relation.definition, dialect).copy(), "part")
+
+
+def narrow(table: exp.Table, relation: Relation, dialect: str, *, row: bool = False) -> None:
+    """Put a subquery of what queries may read in the place of a relation that holds more.
+
+    It has the columns of the catalog alone: neither the relation's row nor a natural join knows others.
+    """
+    shown: list[exp.Expr] = [
+        exp.column(quoted(column.name)) for column in relation.columns if column.name != ROW_COLUMN
+    ]
+    if row:
+        shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
+    inner = exp.From(this=read_part(table, relation, dialect))
+    kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
+    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=inner), **kept))
 
 
 @lru_cache(maxsize=256)

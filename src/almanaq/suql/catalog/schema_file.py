@@ -250,11 +250,7 @@ def _column(entry: Any, where: str) -> ColumnSchema:
         raise SourceError(f"{where}: no type {type_!r}{suggest(type_, TYPES)}")
     found = ColumnKind(kind.lower()) if kind else (ColumnKind.ENUM if values else None)
     return ColumnSchema(
-        found,
-        _get(entry, "description", str, where),
-        _get(entry, "private", bool, where),
-        values,
-        type_,
+        found, _get(entry, "description", str, where), _get(entry, "private", bool, where), values, type_
     )
 
 

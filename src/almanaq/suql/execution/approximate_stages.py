@@ -131,11 +131,7 @@ class _PartialRun:
 
 class ApproximateFilter(_PartialRun):
     def __init__(
-        self,
-        accuracy: Accuracy,
-        proxy: Proxy,
-        stage_run: Callable[[], StageRun],
-        room: Callable[[], int | None],
+        self, accuracy: Accuracy, proxy: Proxy, stage_run: Callable[[], StageRun], room: Callable[[], int | None]
     ) -> None:
         super().__init__(stage_run, room)
         self._accuracy, self._proxy = accuracy, proxy

@@ -322,20 +322,6 @@ class MostSimilarFirst:
         await self._source.aclose()
 
 
-async def similar_candidates(
-    session: Session,
-    sql: str,
-    inputs: Sequence[SiteInput],
-    similarity: Similarity,
-    most: int,
-    cells: tuple[str, ...] = (),
-) -> list[Candidate]:
-    """Return the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
-    candidates = [candidate async for candidate in CandidateStream(session, sql, cells=cells)]
-    scores = await in_thread(totals, candidates, inputs, similarity)
-    return [candidates[i] for i in np.argsort(-scores, kind="stable")[:most]]
-
-
 def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
     """Return the similarity of rows: the sum over text constraints of the best passage's score."""
     found = np.zeros(len(candidates))

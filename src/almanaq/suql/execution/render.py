@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import Dialect, ErrorLevel, exp, parse_one
+from sqlglot import Dialect, ErrorLevel, exp
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.engines.protocols import Session
@@ -20,8 +20,8 @@ from almanaq.engines.rendering import write_for_postgres, write_stage, write_tex
 from almanaq.errors import DataError, IntegrityError, UnsupportedError
 from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
-from almanaq.suql.catalog.reading import read_part, written_name
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
+from almanaq.suql.catalog.reading import narrow, written_name
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.evidence import id_column
@@ -89,12 +89,7 @@ class Renderer:
     """Writes trees as SQL for one session; knows which temporary tables it has made."""
 
     def __init__(
-        self,
-        session: Session,
-        catalog: Catalog,
-        dialect: str,
-        *,
-        statements: Statements | None = None,
+        self, session: Session, catalog: Catalog, dialect: str, *, statements: Statements | None = None
     ) -> None:
         self._session, self._catalog, self.dialect = session, catalog, dialect
         self.casts: AnswerCasts | None = None
@@ -216,7 +211,8 @@ class Renderer:
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
         if relation is not None and relation.is_narrowed:
-            _narrow(table, relation, tree, self.dialect)
+            row = any(c.name == ROW_COLUMN and c.table == table.alias for c in nodes_of(tree, exp.Column))
+            narrow(table, relation, self.dialect, row=row)
 
     def _spell_columns(self, tree: exp.Expr) -> None:
         for column in nodes_of(tree, exp.Column):
@@ -225,16 +221,6 @@ class Renderer:
             found = relation.column(column.name) if relation is not None else None
             if found is not None:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
-
-
-def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr, dialect: str) -> None:
-    inner = read_part(table, relation, dialect)
-    shown: list[exp.Expr] = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.columns]
-    alias = table.alias_or_name
-    if any(column.name == ROW_COLUMN and column.table == alias for column in nodes_of(tree, exp.Column)):
-        shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
-    kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
-    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
 
 
 class AnswerCasts:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -32,7 +33,7 @@ from almanaq.suql.execution.candidates import (
     PassageSelection,
     Similarity,
     is_of_pairs,
-    similar_candidates,
+    totals,
     tries_by_similarity,
 )
 from almanaq.suql.execution.evidence import (
@@ -69,15 +70,8 @@ from almanaq.suql.execution.row_evaluation import calls_of, cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
-from almanaq.suql.plan.stages import (
-    Materialize,
-    NativeQuery,
-    NativeTable,
-    Plan,
-    Stage,
-    TextStage,
-)
+from almanaq.suql.plan.estimate import Sharing, text_estimate
+from almanaq.suql.plan.stages import Materialize, NativeQuery, NativeTable, Plan, Stage, TextStage
 from almanaq.suql.result import Trace
 
 
@@ -131,7 +125,7 @@ class Run:
             concurrency=options.concurrency,
             cited=cited,
             unknown_answers=UnknownAnswers(context.catalog),
-            beside=asked_together(plan, Sharing.of(reader)),
+            beside=[i.site for s in plan.stages if isinstance(s, TextStage) for i in Sharing.of(reader).beside(s)],
         )
         self._casts = self._renderer.casts = AnswerCasts(self.calls.cast, session, self._renderer)
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
@@ -380,7 +374,9 @@ class Run:
         cells = cells_read(stage)
         sql = self._renderer.sql(stage.source)
         if most is not None:
-            return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most, cells))
+            found = [candidate async for candidate in CandidateStream(self._session, sql, cells=cells)]
+            scores = await in_thread(totals, found, stage.inputs, similarity)
+            return Listed([found[i] for i in np.argsort(-scores, kind="stable")[:most]])
         if by_similarity:
             pairs = is_of_pairs(stage)
             similar = MostSimilarFirst(

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
@@ -133,16 +133,12 @@ class _SharedBlock:
                     self._end()
 
 
-_one_thread = _SharedBlock(lambda: threadpool_limits(1, user_api="blas").restore_original_limits)
+one_thread_each = _SharedBlock(lambda: threadpool_limits(1, user_api="blas").restore_original_limits).entered
+"""Let a product of matrices use the thread that asks for it, and no other, until the last such block is left.
 
-
-def one_thread_each() -> AbstractContextManager[None]:
-    """Let a product of matrices use the thread that asks for it, and no other, until the last such block is left.
-
-    BLAS's threads wait for one another without sleeping. On a machine with other work, or with as many callers as
-    cores, a product with them takes ten times the processor time of one without.
-    """
-    return _one_thread.entered()
+BLAS's threads wait for one another without sleeping. On a machine with other work, or with as many callers as cores, a
+product with them takes ten times the processor time of one without.
+"""
 
 
 _NEW_OBJECTS = 50_000
@@ -163,9 +159,5 @@ def _search_seldom() -> Callable[[], None]:
     return undo
 
 
-_seldom = _SharedBlock(_search_seldom)
-
-
-def collecting_seldom() -> AbstractContextManager[None]:
-    """Search for cycles seldom inside the block, and as before after the last of such blocks."""
-    return _seldom.entered()
+collecting_seldom = _SharedBlock(_search_seldom).entered
+"""Search for cycles seldom inside the block, and as before after the last of such blocks."""

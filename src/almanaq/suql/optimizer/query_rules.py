@@ -81,9 +81,12 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         if read is None or (distinct is not None and distinct.args.get("on") is None):
             continue
         aggregated = is_aggregated(block)
+        ordering = [clause for clause in (block.args.get("order"), distinct) if clause is not None]
+        read = read | {c.name for clause in ordering for c in nodes_of(clause, exp.Column) if not c.table}
         for item in block.expressions:
-            if item.alias_or_name not in read and not _decides_rows(item, block) and not sets_in([item]):
-                if not aggregated and _drop_nested(item):
+            if item.alias_or_name not in read and not sets_in([item]):
+                if not aggregated and any(has_text(query) for query in nodes_of(item, exp.Query)):
+                    item.unalias().replace(exp.null())
                     changed = True
                     continue
                 for call in outermost_text_calls(item):
@@ -96,13 +99,6 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
                         nothing.replace(exp.Max(this=nothing.copy()))
                     changed = True
     return changed
-
-
-def _drop_nested(item: exp.Expr) -> bool:
-    if not any(has_text(query) for query in nodes_of(item, exp.Query)):
-        return False
-    item.unalias().replace(exp.null())
-    return True
 
 
 def _outputs_read(block: exp.Select, readers: dict[int, set[int]], columns: dict[int, set[str]]) -> set[str] | None:
@@ -121,12 +117,6 @@ def _outputs_read(block: exp.Select, readers: dict[int, set[int]], columns: dict
 def _renames(item: exp.Expr) -> bool:
     alias = item.args.get("alias")
     return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
-
-
-def _decides_rows(item: exp.Expr, block: exp.Select) -> bool:
-    clauses = [clause for clause in (block.args.get("order"), block.args.get("distinct")) if clause is not None]
-    names = [column for clause in clauses for column in nodes_of(clause, exp.Column)]
-    return any(not column.table and column.name == item.alias_or_name for column in names)
 
 
 def exists_limit(tree: exp.Query) -> exp.Query:
@@ -255,7 +245,10 @@ def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
         named = reference.parent is block and reference.arg_key == "expressions"
         reference.replace(exp.alias_(shown, reference.name, quoted=True) if named else shown)
     block.set("from_", inner.args["from_"].pop())
-    block.set("joins", [*map(_explicit, inner.args.get("joins") or []), *joins])
+    own_joins = inner.args.get("joins") or []
+    for join in filter(is_comma, own_joins):
+        join.set("kind", "CROSS")  # what follows it must see the items before it
+    block.set("joins", [*own_joins, *joins])
     if inner.args.get("where") is not None:
         block.where(inner.args["where"].this.pop(), copy=False)
     return True
@@ -275,13 +268,6 @@ def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -
     return not names & (others - {item.alias_or_name})
 
 
-def _explicit(join: exp.Join) -> exp.Join:
-    """Return a join of a comma as CROSS JOIN: what follows it must see the items before it."""
-    if is_comma(join):
-        join.set("kind", "CROSS")
-    return join
-
-
 _CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
 
 
@@ -295,7 +281,10 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
     """
     for block in nodes_of(tree, exp.Select) if has_text(tree) else ():
-        parts = [part for part in _conditions_of(block) if not (has_text(part) or part.find(exp.Query))]
+        joined = block.args.get("joins") or []
+        on = [] if any(map(side_of, joined)) else [join.args.get("on") for join in joined]
+        conditions = [part for node in (where_of(block), *on) for part in conjuncts(node)]
+        parts = [part for part in conditions if not (has_text(part) or part.find(exp.Query))]
         for item in from_items(block):
             inner = _read_only_by(item, tree)
             if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
@@ -303,12 +292,6 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
                     if {column.table for column in nodes_of(part, exp.Column)} == {item.alias_or_name}:
                         _push(inner, part, [output.alias_or_name for output in inner.selects])
     return tree
-
-
-def _conditions_of(block: exp.Select) -> list[exp.Expr]:
-    joined = block.args.get("joins") or []
-    joined = [] if any(map(side_of, joined)) else joined
-    return [part for node in (where_of(block), *(join.args.get("on") for join in joined)) for part in conjuncts(node)]
 
 
 def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:

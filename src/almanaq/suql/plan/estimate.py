@@ -13,7 +13,6 @@ from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms, conjuncts
-from almanaq.suql.plan.sites import Site
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
@@ -64,11 +63,6 @@ class Estimate:
     requests: int = 0
     tokens: int = 0
     output_tokens: int = 0
-
-
-def asked_together(plan: Plan, sharing: Sharing) -> list[Site]:
-    """Return the sites of a plan whose texts are asked another question at the same time."""
-    return [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in sharing.beside(stage)]
 
 
 def text_estimate(stage: TextStage, rows: float, calls: int, text_tokens: float, sharing: Sharing) -> Estimate:

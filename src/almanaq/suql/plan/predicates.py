@@ -37,7 +37,7 @@ def looked_at_under(
         filtered = isinstance(parent, exp.Filter) and at is parent.this
         of_rows = of_rows and (filtered or not isinstance(at, _ACROSS_ROWS))
         conditions = _conditions(at, parent) if of_rows else []
-        given = [made(part.copy()) for part, made in conditions if usable(part) and not is_by_chance(part)]
+        given = [_is(part.copy(), *truth) for part, truth in conditions if usable(part) and not is_by_chance(part)]
         if isinstance(parent, exp.And):
             conjuncts = [*given, *conjuncts]
         elif isinstance(parent, exp.Query):  # what was found is about the rows of a nested query
@@ -50,25 +50,26 @@ def looked_at_under(
     return found if isinstance(at, exp.Where) else conjuncts + found
 
 
-_Made = Callable[[exp.Expr], exp.Expr]
+_TRUE, _NOT_TRUE, _NOT_FALSE, _NULL = (exp.true(), False), (exp.true(), True), (exp.false(), True), (exp.null(), False)
+"""What a condition is, or is not."""
 
 
-def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, _Made]]:
+def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, tuple[exp.Expr, bool]]]:
     if isinstance(parent, exp.And | exp.Or):
         first = at is parent.this
         other = parent.expression if first else parent.this
-        undecided = _is_not_true if isinstance(parent, exp.Or) else _is_not_false
+        undecided = _NOT_TRUE if isinstance(parent, exp.Or) else _NOT_FALSE
         return [] if first and (has_text(other) or text_columns(other)) else [(other, undecided)]
     if isinstance(parent, exp.If):
-        return [(parent.this, _is_true)] if at.arg_key == "true" else []
+        return [(parent.this, _TRUE)] if at.arg_key == "true" else []
     if isinstance(parent, exp.Case) and parent.this is None:
         passed = [branch for branch in parent.args["ifs"] if at.arg_key == "default" or branch.index < at.index]
-        return [(branch.this, _is_not_true) for branch in passed]
+        return [(branch.this, _NOT_TRUE) for branch in passed]
     if isinstance(parent, exp.Coalesce) and at is not parent.this:
         earlier = [parent.this, *(argument for argument in parent.expressions if argument.index < at.index)]
-        return [(argument, _is_null) for argument in earlier]
+        return [(argument, _NULL) for argument in earlier]
     if isinstance(parent, exp.Filter) and at is parent.this:
-        return [(parent.expression.this, _is_true)]
+        return [(parent.expression.this, _TRUE)]
     return []
 
 
@@ -122,20 +123,9 @@ def _all_in_turn(conditions: list[exp.Expr]) -> exp.Expr:
     return exp.and_(first, following)
 
 
-def _is_true(node: exp.Expr) -> exp.Expr:
-    return exp.Is(this=exp.paren(node, copy=False), expression=exp.true())
-
-
-def _is_not_true(node: exp.Expr) -> exp.Expr:
-    return exp.not_(_is_true(node), copy=False)
-
-
-def _is_not_false(node: exp.Expr) -> exp.Expr:
-    return exp.not_(exp.Is(this=exp.paren(node, copy=False), expression=exp.false()), copy=False)
-
-
-def _is_null(node: exp.Expr) -> exp.Expr:
-    return exp.Is(this=exp.paren(node, copy=False), expression=exp.null())
+def _is(node: exp.Expr, value: exp.Expr, negated: bool) -> exp.Expr:
+    found = exp.Is(this=exp.paren(node, copy=False), expression=value.copy())
+    return exp.not_(found, copy=False) if negated else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,8 @@ class NativeQuery:
     tables: tuple[str, ...] = ()
     lookups: tuple[tuple[str, str], ...] = ()
 
-    def placed(self, write: Callable[[str], str]) -> str:
-        return self._place(self.text, write)
-
     def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
-        text = self.placed(write)
+        text = self._place(self.text, write)
         for mark, query in self.lookups:
             values = values_of(self._place(query, write))
             if not values:
