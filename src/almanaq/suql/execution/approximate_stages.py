@@ -29,7 +29,6 @@ from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import SiteInput, TextStage
 
-PROXIES = ("local", "regression")
 _FOLDS = 10
 _SCALE, _RIDGE = 4.0, 1.0
 """Unit vectors have small coordinates: so scaled, this ridge fits a hundred labels and does not learn them by heart."""
@@ -99,14 +98,8 @@ def _mean_vectors(candidates: Sequence[Candidate], document: str, embedder: Embe
     return found
 
 
-def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:
-    """Return a proxy that needs no language model; raise UsageError for a name that is none."""
-    match name:
-        case "local":
-            return _similarity_proxy(inputs, embedder)
-        case "regression":
-            return _regression_proxy(inputs, embedder)
-    raise UsageError(f"no proxy is called {name!r}{suggest(name, PROXIES)}; another model is named as openai:MODEL")
+_PROXIES = {"local": _similarity_proxy, "regression": _regression_proxy}
+"""Those that need no language model."""
 
 
 class _PartialRun:
@@ -297,7 +290,10 @@ class StageRuns:
 
     def _proxy(self, stage: TextStage, name: str) -> Proxy:
         if ":" not in name or self.proxy_models is None:
-            return open_proxy(name, stage.inputs, self.models.embedder)
+            if name not in _PROXIES:
+                known = f"no proxy is called {name!r}{suggest(name, _PROXIES)}"
+                raise UsageError(f"{known}; another model is named as openai:MODEL")
+            return _PROXIES[name](stage.inputs, self.models.embedder)
         sites = [item.site for item in stage.inputs]
         reader = self.proxy_models(name).reader
         calls = TextCalls(reader, sites, max_calls=None, strict=False, concurrency=self.options.concurrency)

@@ -10,7 +10,7 @@ from almanaq.suql.catalog.sources import find_cte, find_source, from_items
 from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_or_grouped, is_plain, sets_in
 from almanaq.suql.plan.joins import has_outer_join, keeps_rows, side_of
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import is_correlated, own_columns, where_of
+from almanaq.suql.plan.sites import is_correlated, own_columns, tables_in, where_of
 from almanaq.suql.syntax.nodes import derived, is_comma, nodes, nodes_of
 from almanaq.suql.text_functions import (
     has_text,
@@ -289,7 +289,7 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
             inner = _read_only_by(item, tree)
             if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
                 for part in (part for part in parts if not is_by_chance(part)):
-                    if {column.table for column in nodes_of(part, exp.Column)} == {item.alias_or_name}:
+                    if tables_in(part) == {item.alias_or_name}:
                         _push(inner, part, [output.alias_or_name for output in inner.selects])
     return tree
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_cut_or_grouped, is_plain
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import is_correlated, is_of_block, own_columns, text_unit, where_of
+from almanaq.suql.plan.sites import is_correlated, is_of_block, own_columns, tables_in, text_unit, where_of
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, table_alias
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, outermost_text_calls, own_text_calls
@@ -69,7 +69,7 @@ def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr
     found: list[exp.Expr] = []
     for other in before if alias == own else [join.this]:
         name = other.alias_or_name
-        kept = [part for part in conjuncts(where_of(block)) if _tables(part) == {name}]
+        kept = [part for part in conjuncts(where_of(block)) if tables_in(part) == {name}]
         parts = [*conjuncts(join.args["on"]), *(kept if keeps_rows(block, name) else [])]
         found += _has_partner(alias, other, parts)
     return found
@@ -81,16 +81,12 @@ def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp
     about = [
         part.copy()
         for part in parts
-        if {alias} != _tables(part) <= both and part != exp.true() and not has_text(part) and not part.find(exp.Query)
+        if {alias} != tables_in(part) <= both and part != exp.true() and not has_text(part) and not part.find(exp.Query)
     ]
     if not about or not isinstance(other, exp.Table):
         return []
     rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=other.copy()))
     return [exp.Exists(this=rows.where(*about, copy=False))]
-
-
-def _tables(part: exp.Expr) -> set[str]:
-    return {reference.table for reference in nodes_of(part, exp.Column)}
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -146,7 +142,7 @@ def push_to_item(
     keep = [
         part.copy()
         for part in conditions
-        if not has_text(part) and _tables(part) == {alias} and not part.find(exp.Query)
+        if not has_text(part) and tables_in(part) == {alias} and not part.find(exp.Query)
     ]
     keep += partners
     inner_alias = f"{alias}_{len(nodes_of(block, exp.Subquery))}"

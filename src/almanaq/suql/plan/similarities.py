@@ -10,9 +10,9 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import side_of
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, where_of
+from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, tables_in, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
-from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
+from almanaq.suql.syntax.nodes import aliased, column, table
 from almanaq.suql.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGenerateSeries)
@@ -54,13 +54,9 @@ def sides_of(block: exp.Select, call: exp.Anonymous) -> list[tuple[exp.Expr, lis
     for text in call.expressions:
         alias = own_columns(block, text)[0].table
         item = next(item for item in from_items(block) if item.alias_or_name == alias)
-        own = [part for part in parts if not part.find(exp.Query) and _tables(part) == {alias}]
+        own = [part for part in parts if not part.find(exp.Query) and tables_in(part) == {alias}]
         found.append((item, [part.copy() for part in own]))
     return found
-
-
-def _tables(part: exp.Expr) -> set[str]:
-    return {reference.table for reference in nodes_of(part, exp.Column)}
 
 
 def _bounds(block: exp.Select) -> dict[str, float]:

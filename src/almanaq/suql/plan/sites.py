@@ -42,6 +42,11 @@ def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:
     return [c for c in found if c.table and id(find_source(c.table, c)) in items]
 
 
+def tables_in(part: exp.Expr) -> set[str]:
+    """Return the aliases of FROM items before the columns of an expression."""
+    return {reference.table for reference in nodes_of(part, exp.Column)}
+
+
 def outer_columns(query: exp.Expr) -> list[exp.Column]:
     """Return the columns of a nested query that belong to a FROM outside of it."""
     found = []
