@@ -71,8 +71,6 @@ class TextCalls:
             call must give the verdicts that any of them needs (semantics 2).
         max_calls: budget of calls; None: none.
         strict: raise ModelCallError for a failed call instead of counting it.
-        cited: keep the quotes of replies.
-        unknown_answers: takes the answers that rows lack.
         beside: sites whose texts are asked another question at the same time, so that both share a request.
     """
 

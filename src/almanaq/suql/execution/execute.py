@@ -107,10 +107,8 @@ async def execute(
     """Return the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
     Args:
-        statements: the SQL texts that earlier runs of the plan wrote.
         sink: is given the rows as they are found; the Result then holds those given last.
         row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
-        cited: whether the quotes that rows rest on are wanted.
         of_one_row: one failed call is all that there may be, and is what the result is to say.
     """
     started = time.perf_counter()

@@ -134,10 +134,7 @@ class Renderer:
         self._values.update(values)
 
     def sql(self, tree: exp.Expr | NativeQuery) -> str:
-        """Return the SQL text of a tree.
-
-        Raises UnsupportedError for what the engine cannot do, never drops a clause.
-        """
+        """Return the SQL text of a tree; UnsupportedError for what the engine cannot do: no clause is dropped."""
         if isinstance(tree, NativeQuery):
             return write_native(tree, self._session, self.dialect)
         if self.casts is not None and not self.casts.by_engine:

@@ -94,11 +94,7 @@ def at_most(stage: TextStage, calls: int, candidates: int | None) -> int:
 
 
 def count_rows(stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer) -> int:
-    """Return the rows that a stage has before it; blocks while the database looks for them.
-
-    Args:
-        candidates: the stage's; None where to look at them would spend something.
-    """
+    """Return the rows that a stage has before it; `candidates` are None where to look at them would spend something."""
     rows = candidates.count_ahead() if isinstance(candidates, CandidateStream) else None
     if rows is None:
         source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))

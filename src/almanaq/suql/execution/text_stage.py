@@ -151,7 +151,6 @@ class StageRun:
         selection: reads only the best passages of each document, by the user's choice; None reads all.
         steady: LIMIT keeps the rows that were tried first, however long the calls of each take; else those whose calls
             come first, and the same query may give other rows.
-        watch: receives the progress of the run.
     """
 
     def __init__(

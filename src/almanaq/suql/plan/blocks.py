@@ -101,11 +101,9 @@ def is_plain(block: exp.Select) -> bool:
 
 
 def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
-    """Return whether more rows in a table could never take away a row that a block gives.
+    """Return whether more rows in one of the tables `made` could never take away a row that a block gives.
 
-    Args:
-        made: tables with such rows; nested queries may read others only.
-        cut: whether it is known elsewhere which rows a LIMIT keeps.
+    `cut`: it is known elsewhere which rows a LIMIT keeps.
     """
     shown = [item for item in block.expressions if item.alias_or_name != ORDINAL]  # numbers in order stay in order
     plain = block.copy()
@@ -163,18 +161,11 @@ def drop_constant_keys(block: exp.Select) -> None:
 
 
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
-    """Move a block's FROM and WHERE into a derived table that also computes some of its expressions.
+    """Move a block's FROM and WHERE into a derived table that also computes some of its expressions, and return it.
 
     With unit `f(a)`, `SELECT max(f(a)) FROM t WHERE w` becomes
-    `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
-    The rows stay the same, since the derived table has one row for each that reached the block's other clauses.
-
-    Args:
-        units: expressions of the block outside FROM and WHERE (or within `above`) to compute below.
-        above: conjuncts of WHERE that stay above.
-
-    Returns:
-        the derived table's SELECT, now the block's only FROM item under the alias `name`.
+    `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`. The rows stay the same, since the derived table has
+    one row for each that reached the block's other clauses. The conjuncts `above` of WHERE stay above.
     """
     kept = _drop_conjuncts(block, above or [])
     computed: dict[str, exp.Expr] = {}

@@ -51,8 +51,7 @@ def keep_unknown(tree: exp.Query) -> frozenset[Marked]:
     """Mark the blocks of NOT EXISTS, NOT IN and EXCEPT that are to keep rows which an unknown answer decides.
 
     Such a row takes others out of the result, which then shows only rows that are in it whatever the answer is. Marked
-    are blocks that read one table and decide by answers about its rows alone: rows are certain if each becomes a filter
-    by all of its calls (`kept_by`).
+    are blocks that read one table and decide by answers about its rows alone.
     """
     marked = []
     for block in nodes(tree):
