@@ -103,7 +103,7 @@ class TextBlock:
             `first_only` says that the text filter stops there.
         values_wanted: so many of these values will do; None: all are wanted.
         values_ordered: these have to be the least of those that have a row which passes.
-        keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/certain_rows.py`).
+        keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/text_blocks.py`).
     """
 
     name: str
@@ -309,7 +309,7 @@ class LogicalPlan:
     Attributes:
         private_columns: those that a model would read.
         private_compared: those that an embedder would see.
-        certain: rows that an unknown answer drops can only be missing from the result (`plan/certain_rows.py`).
+        certain: rows that an unknown answer drops can only be missing from the result (`plan/text_blocks.py`).
     """
 
     stages: tuple[LogicalStage, ...]
