@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import almanaq
 from almanaq import Accuracy
 from almanaq.models.embedders.minilm import LocalEmbedder
-from almanaq.suql.accuracy.thresholds import fitted, margins
+from almanaq.suql.accuracy.tails import fitted, margins
 from almanaq.testing import FunctionModel
 
 TARGETS = (0.9, 0.95)

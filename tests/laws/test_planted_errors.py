@@ -26,18 +26,18 @@ def _rule(name: str) -> Any:
 
 
 def either_side_of_or_drops_a_row(patch: pytest.MonkeyPatch) -> None:
-    right = _rule("inner_joins")._drops
+    right = _rule("query_rules")._drops
 
     def wrong(node: exp.Expr, names: set[str]) -> bool:
         if isinstance(node, exp.Or):
             return wrong(node.this, names) or wrong(node.expression, names)
         return bool(right(node, names))
 
-    patch.setattr(_rule("inner_joins"), "_drops", wrong)
+    patch.setattr(_rule("query_rules"), "_drops", wrong)
 
 
 def what_is_null_drops_a_row(patch: pytest.MonkeyPatch) -> None:
-    module, right = _rule("inner_joins"), _rule("inner_joins")._drops
+    module, right = _rule("query_rules"), _rule("query_rules")._drops
 
     def wrong(node: exp.Expr, names: set[str]) -> bool:
         return bool(right(node, names)) or (isinstance(node, exp.Is) and bool(module._is_null(node.this, names)))
@@ -46,7 +46,7 @@ def what_is_null_drops_a_row(patch: pytest.MonkeyPatch) -> None:
 
 
 def conditions_are_repeated_below_a_limit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_rule("pushed_conditions"), "_CUTS", ())
+    patch.setattr(_rule("query_rules"), "_CUTS", ())
 
 
 def or_implies_both_sides(patch: pytest.MonkeyPatch) -> None:
@@ -55,12 +55,12 @@ def or_implies_both_sides(patch: pytest.MonkeyPatch) -> None:
 
 
 def asking_stops_before_offset(patch: pytest.MonkeyPatch) -> None:
-    right = _rule("limit_stop").number_in
+    right = _rule("block_rules").number_in
 
     def wrong(clause: exp.Expr | None) -> int | None:
         return 0 if isinstance(clause, exp.Offset) else right(clause)
 
-    patch.setattr(_rule("limit_stop"), "number_in", wrong)
+    patch.setattr(_rule("block_rules"), "number_in", wrong)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from almanaq.suql.execution.stage_rows import boolean_column, id_column, text_column
+from almanaq.suql.execution.evidence import boolean_column, id_column, text_column
 
 TEXTS = [[], [None], ["a", "", None, "川菜 🍜"], ["x"] * 17, [None] * 9 + ["y"]]
 

@@ -11,7 +11,7 @@ from almanaq.cli.terminal import confirm
 from almanaq.errors import BudgetExceeded
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import Models, Price
-from almanaq.suql.execution.forecast import Confirmation, Forecast, confirming
+from almanaq.suql.execution.report import Confirmation, Forecast, confirming
 from almanaq_bench.testing import StandInServer, replies_from
 
 ROWS = 90

@@ -51,7 +51,7 @@ def ask(
     from almanaq.cli.output import write_json
     from almanaq.cli.terminal import confirm, console, progress, warn_of_result
     from almanaq.encode import response_record
-    from almanaq.suql.execution.forecast import confirming
+    from almanaq.suql.execution.report import confirming
 
     if source is not None and is_source(question) and not is_source(source):
         question, source = source, question

@@ -38,9 +38,8 @@ def schema(
     from almanaq.corpus.schema_places import schema_path
     from almanaq.engines.open_source import open_database
     from almanaq.suql.catalog.definitions import apply_terms
-    from almanaq.suql.catalog.osi import write_osi
     from almanaq.suql.catalog.schema_file import describe, keep_private, read_schema, schema_beside
-    from almanaq.suql.catalog.term_files import ENDINGS, find_terms, read_terms
+    from almanaq.suql.catalog.term_files import ENDINGS, find_terms, read_terms, write_osi
 
     if source == _OSI and not Path(_OSI).exists():
         source, format = format, source

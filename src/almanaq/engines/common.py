@@ -11,8 +11,15 @@ from typing import Any
 from sqlglot import exp
 
 from almanaq.errors import RefusedQueryError, SourceError, UnknownNameError, suggest
-from almanaq.suql.catalog.infer import ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import distinct_values, flatten, shown_samples, written_name, written_place
+from almanaq.suql.catalog.reading import (
+    ColumnSample,
+    distinct_values,
+    flatten,
+    infer_kind,
+    shown_samples,
+    written_name,
+    written_place,
+)
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 
 # --- which functions a query may call ---------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import Dialect, exp
 
 from almanaq.errors import ParameterError, QueryTypeError, UnknownNameError, UnsupportedError
-from almanaq.suql.catalog.relations import Catalog, ColumnKind, fold
+from almanaq.suql.catalog.relations import Catalog, fold
 from almanaq.suql.language import Language, Parameters, Statement
 from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
 from almanaq.suql.syntax.limits import check_tree
@@ -18,18 +18,7 @@ from almanaq.suql.text_functions import declared, is_text_call, place_of
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
 
-def may_link(statement: Statement, catalog: Catalog) -> bool:
-    """Return whether literals of a statement may have to be linked to the values of an ENUM."""
-    relations = map(catalog.find, statement.relations)
-    return any(c.kind is ColumnKind.ENUM and c.values for r in relations if r is not None for c in r.columns)
-
-
 def bind(statement: Statement, language: Language, catalog: Catalog, parameters: Parameters = ()) -> BoundQuery:
-    """Return the bound query of a statement.
-
-    Raises:
-        QueryError: a name means nothing, a text function has wrong arguments, or a form is not planned.
-    """
     dialect = language.dialect
     names = language.names(statement, parameters)
     tree = language.tree(statement)
@@ -82,7 +71,6 @@ def check_parameters(statement: Statement, parameters: Parameters) -> Parameters
 
 
 def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> exp.Query:
-    """Return a tree, which is changed, with literals in the place of parameters."""
     named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
     for node in nodes_of(tree, exp.Parameter, exp.Placeholder):
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
@@ -118,8 +106,6 @@ def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
 
 
 def _expand(tree: exp.Expr) -> exp.Query:
-    """Write the text functions that are short for others as those."""
-
     def expand(node: exp.Expr) -> exp.Expr:
         made = declared(node).expand if is_text_call(node) else None
         return made(node.expressions) if made is not None else node
@@ -130,7 +116,6 @@ def _expand(tree: exp.Expr) -> exp.Query:
 
 
 def _check_documents(call: exp.Anonymous, dialect: str, text: str) -> None:
-    """Refuse documents and questions that are known to be no text."""
     name = call.name.lower()
     place = place_of(call, text)
     document, *others = call.expressions

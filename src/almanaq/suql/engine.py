@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +31,7 @@ from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_te
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.terms import Terms
-from almanaq.suql.execution.candidates import Similarity
+from almanaq.suql.execution.candidates import Similarity, describe_order
 from almanaq.suql.execution.execute import execute, run_native, stream
 from almanaq.suql.execution.guards import (
     check_average,
@@ -42,7 +44,6 @@ from almanaq.suql.execution.guards import (
 from almanaq.suql.execution.render import Statements
 from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
-from almanaq.suql.execution.trial_order import describe_order
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import errors_placed
 from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
@@ -105,31 +106,21 @@ class Engine:
 
     @property
     def options(self) -> Options:
-        """The choices for queries that are given none of their own."""
         return self._options
 
     @property
     def dialect(self) -> str:
-        """sqlglot's name of the SQL that the source's engine speaks."""
         return self._database.dialect
 
     def _merge_options(self, options: Options | None) -> Options:
-        """Return a query's own choices, and the engine's where it makes none."""
         return self._options if options is None else options.over(self._options)
 
     def over(self, database: Database) -> Engine:
-        """Return an engine with the same models, options and rules over another database."""
-        return Engine(
-            database,
-            self._models,
-            options=self._options,
-            similarity=self._similarity,
-            vectors=self._vectors,
-            rules=self._rules,
-            query_rules=self._query_rules,
-            proxy_models=self._proxy_models,
-            terms=self._terms,
-        )
+        made = copy(self)
+        made._database, made._plans = database, {}
+        for cached in ("catalog", "_planner"):
+            made.__dict__.pop(cached, None)
+        return made
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -138,11 +129,6 @@ class Engine:
         return usable_terms(found if self._terms is None else apply_terms(found, self._terms))
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
-        """Run a query and give its rows, the evidence for them and a trace.
-
-        Raises:
-            QueryError: the query is at fault; DatabaseError, ModelError, BudgetExceeded: running it failed.
-        """
         return run_sync(self.arun(query, parameters, options=options))
 
     async def arun(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
@@ -156,7 +142,6 @@ class Engine:
         return result
 
     async def stream(self, query: str, parameters: Parameters | None = ()) -> AsyncIterator[tuple[Any, ...]]:
-        """Yield the rows of a query as they are found; leaving the loop stops the model calls under way."""
         async for row in stream(self._context(), self.plan(query, parameters), self._options):
             yield row
 
@@ -170,34 +155,23 @@ class Engine:
     ) -> Result:
         """Run a query and hand its rows on, some at a time; give the last of them, with the trace of all.
 
-        No quotes are kept. However many rows there are, no more than some are held; errors are those of `run`.
+        No quotes are kept. However many rows there are, no more than some are held.
         """
-        chosen = self._merge_options(options)
 
         async def sink(table: pa.Table) -> None:
             to(table)
 
+        chosen = self._merge_options(options)
         known = self._prepare(query, parameters, chosen)
-        work = execute(
-            self._context(),
-            known.plan,
-            chosen,
-            suql=query,
-            statements=known.statements,
-            sink=sink,
-            row_by_row=False,
-            cited=False,
-        )
+        given: dict[str, Any] = {"statements": known.statements, "sink": sink, "row_by_row": False, "cited": False}
         with errors_placed(query, self.catalog):
-            return run_sync(work)[0]
+            return run_sync(execute(self._context(), known.plan, chosen, suql=query, **given))[0]
 
     def check(self, query: str) -> None:
-        """Raise QueryError unless a query can be parsed and its names resolved; runs nothing."""
         with within_limits(), errors_placed(query, self.catalog):
             self._planner.check_query(query, self._options)
 
     def relations(self, query: str) -> tuple[str, ...]:
-        """Return the names of the relations that a query reads; raises QueryError."""
         with within_limits():
             return self._planner.read(query, self._options).relations
 
@@ -209,45 +183,34 @@ class Engine:
             check_terms(found.in_dialect(self.dialect), self.check)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
-        """Return a query with its names resolved; runs nothing. Raises QueryError."""
         with within_limits(), errors_placed(query, self.catalog):
             return self._planner.bind(self._planner.read(query, self._options), read_parameters(parameters))
 
     def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
-        """Return the plan of a query; asks neither the database nor a model."""
         return self._prepare(query, parameters, self._merge_options(options)).plan
 
-    def _key(self, query: str, parameters: Parameters, options: Options) -> tuple[object, ...] | None:
-        """Return what a query's plan depends on; None where its parameters cannot be written into one."""
-        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters))
-        try:
-            written = [(name, literal(value, self._database.dialect).sql()) for name, value in named.items()]
-        except ParameterError:
-            return None
-        accuracy = options.accuracy and options.accuracy.proxy
-        return (query, *written, options.link, accuracy, frozenset(options.allow_functions))
-
     def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
-        """Return a query's plan with what earlier runs of it wrote; the plan of a known text is kept."""
         parameters = read_parameters(parameters)
-        key = self._key(query, parameters, options)
-        known = None if key is None else self._plans.get(key)
-        if known is None:
-            with within_limits(), errors_placed(query, self.catalog):
-                plan = self._planner.plan(query, parameters, options)
-            known = _Prepared(plan, Statements(plan))
-            if plan.is_native:
-                return known
+        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters))
+        accuracy = options.accuracy and options.accuracy.proxy
+        key: tuple[object, ...] | None = None
+        with suppress(ParameterError):  # a parameter that cannot be written into a plan: none is kept
+            written = [(name, literal(value, self._database.dialect).sql()) for name, value in named.items()]
+            key = (query, *written, options.link, accuracy, frozenset(options.allow_functions))
+        if key is not None and (known := self._plans.get(key)) is not None:
+            return known
+        with within_limits(), errors_placed(query, self.catalog):
+            plan = self._planner.plan(query, parameters, options)
+        prepared = _Prepared(plan, Statements(plan))
+        if key is not None and not plan.is_native:
             if len(self._plans) >= _PLANS_KEPT:
                 self._plans.pop(next(iter(self._plans)), None)
-            if key is not None:
-                self._plans[key] = known
-        return known
+            self._plans[key] = prepared
+        return prepared
 
     def logical_plan(
         self, query: str, parameters: Parameters | None = (), *, options: Options | None = None
     ) -> LogicalPlan:
-        """Return the plan of a query before the optimizer's rules."""
         chosen = self._merge_options(options)
         with within_limits(), errors_placed(query, self.catalog):
             return self._planner.logical(self._planner.read(query, chosen), read_parameters(parameters), chosen)
@@ -259,25 +222,17 @@ class Engine:
         return Planner(language, self.catalog, *rules, self._database.typed, self._check_plan)
 
     def _check_plan(self, plan: LogicalPlan, options: Options) -> None:
-        """Raise PrivateColumnError for a plan that would send private columns to a remote model."""
         check_compared(plan, vectors_are_remote=self._vectors.remote)
         check_privacy(plan, self._models, similarity_is_remote=getattr(self._similarity, "remote", False))
         if options.accuracy is not None:
-            proxy = self._proxy(options.accuracy.proxy)
+            name, open_proxy = options.accuracy.proxy, self._proxy_models
+            proxy = self._models if ":" not in name or open_proxy is None else open_proxy(name)
             check_privacy(plan, proxy, similarity_is_remote=getattr(proxy.embedder, "remote", False))
-
-    def _proxy(self, name: str) -> Models:
-        """Return the models that score rows under the name of a proxy."""
-        return self._models if ":" not in name or self._proxy_models is None else self._proxy_models(name)
 
     def explain(
         self, query: str, parameters: Parameters | None = (), *, verbose: bool = False, options: Options | None = None
     ) -> Explanation:
-        """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model.
-
-        Args:
-            verbose: also give the plan after each rule.
-        """
+        """Return the plan of a query with what each stage is expected to take; reads no rows, asks no model."""
         chosen = self._merge_options(options)
         with within_limits(), errors_placed(query, self.catalog):
             plan = self.plan(query, parameters, options=chosen)
@@ -290,7 +245,6 @@ class Engine:
             return self._lay_out(plan, chosen, steps=shown)
 
     def analyze(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Explanation:
-        """Run a query and give its plan with expected and actual figures side by side."""
         chosen = self._merge_options(options)
         plan = self.plan(query, parameters, options=chosen)
         result, report = run_sync(execute(self._context(), plan, chosen, suql=query))
@@ -303,38 +257,38 @@ class Engine:
         return self._lay_out(plan, chosen, actual=actual)
 
     def _lay_out(self, plan: Plan, options: Options, **run: Any) -> Explanation:
-        """Return a plan as people read it, with what its texts cost this engine's model, and which it is sent."""
+        price, paid = self._models.price, self._models.reader.paid
+
+        def cost(expected: Estimate) -> float | None:
+            return None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
+
         explanation = explain_plan(
             plan,
             self.expected(plan),
             dialect=self.dialect,
             approximate=any(given is not None for given in (options.candidates, options.passages, options.accuracy)),
-            cost=self._cost(),
-            order=lambda stage: describe_order(stage, options, self.catalog),
+            cost=cost if paid else None,
+            order=lambda stage: describe_order(stage, options),
             **run,
         )
         sent = columns_read(plan) if self._models.reader.remote else ()
-        return replace(explanation, sent=sent, free=not self._models.reader.paid)
+        return replace(explanation, sent=sent, free=not paid)
 
     def estimate_rows(self, query: str, parameters: Parameters | None, counting: Counting) -> CountEstimate:
-        """Estimate how many rows a query has, from some of them."""
         rows = RowCounting(counting)
         return rows.estimate(self._sample(query, parameters, rows, check_countable))
 
     def estimate_groups(self, query: str, parameters: Parameters | None, counting: Counting) -> GroupEstimates:
-        """Estimate how many rows have each option of the answer that a query groups by."""
         groups = GroupCounting(counting, options_counted(self.bound(query, parameters).tree))
         return groups.estimate(self._sample(query, parameters, groups, check_sampled))
 
     def estimate_average(self, query: str, parameters: Parameters | None, averaging: Averaging) -> AverageEstimate:
-        """Estimate the mean of a numeric answer."""
         check_average(self.bound(query, parameters).tree)
         return averaging.estimate(self._sample(query, parameters, averaging, check_sampled))
 
     def _sample(
         self, query: str, parameters: Parameters | None, sampling: Sampling, check: Callable[[Plan], None]
     ) -> Sample:
-        """Return what rows say that were drawn from those that a query asks about."""
         chosen = replace(self._options, accuracy=None, counting=sampling)
         plan = self.plan(query, parameters, options=chosen)
         check(plan)
@@ -342,11 +296,7 @@ class Engine:
         return next(counts.sample for counts in report.text.values() if counts.sample is not None)
 
     def cells_at(self, table: str, column: str, row: str, *, deadline: float | None = None) -> list[Any]:
-        """Return the cell of the row that evidence of a table without a key names: one, or none where it is gone.
-
-        Raises:
-            UsageError: rows of this table have no number or address, or this is none.
-        """
+        """Return the cell of the row that evidence of a table without a key names: one, or none where it is gone."""
         sql = cell_at(self.catalog.relation(table), column, row, self._database.dialect)
         with self._database.session(deadline) as session:
             return [cell for (cell,) in python_rows(session.fetch(sql).select(["cell"]))]
@@ -369,11 +319,7 @@ class Engine:
         *,
         options: Options | None = None,
     ) -> WhyNot:
-        """Return each condition of a query's WHERE with what it comes to for one row, and the quotes behind it.
-
-        Args:
-            key: values of columns that name the row, as `{"id": 7}`.
-        """
+        """Return each condition of a query's WHERE with what it comes to for one row, and the quotes behind it."""
         chosen = self._merge_options(options)
         exact = replace(chosen, accuracy=None)
         known = [column.name for relation in self.catalog.relations for column in relation.columns]
@@ -403,15 +349,7 @@ class Engine:
             return list(shown.samples)
 
     def expected(self, plan: Plan) -> dict[str, Estimate]:
-        """Return what each stage is expected to take, of the model that reads for this engine."""
         return estimate(plan, self.catalog, sharing=Sharing.of(self._models.reader))
-
-    def _cost(self) -> Callable[[Estimate], float | None] | None:
-        """Return what an estimate's calls cost; None where calls cost nothing."""
-        price = self._models.price
-        if not self._models.reader.paid:
-            return None
-        return lambda expected: None if price is None else round(price.of(expected.tokens, expected.output_tokens), 6)
 
     def _context(self) -> ExecutionContext:
         similarity, vectors, proxies = self._similarity, self._vectors, self._proxy_models

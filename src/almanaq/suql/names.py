@@ -41,12 +41,7 @@ class BoundQuery:
 
 
 def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
-    """Return a query, which is changed, with every name resolved, stars written out, and types known.
-
-    Raises:
-        UnknownNameError: no such relation or column, or an ambiguous one.
-        UnsupportedError: a form whose names cannot be resolved.
-    """
+    """Return a query, which is changed, with every name resolved, stars written out, and types known."""
     _flatten_joins(tree)
     _fold_names(tree, dialect)
     named = _name_relations(tree, catalog)
@@ -62,7 +57,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
         _write_using(block, catalog, dialect)
     _complete_alias_lists(tree, catalog)
     _prefer_columns(tree, catalog, dialect)
-    _expand_stars(tree, catalog)
+    while sum(_expand_stars(block, catalog) for block in nodes_of(tree, exp.Select)[::-1]):
+        pass  # what a member of WITH shows may be known only now
     _name_outputs(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
@@ -72,7 +68,8 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
         raise UnknownNameError(str(error).splitlines()[0]) from error
     except MISREAD as error:
         raise UnsupportedError("a form of the query is not supported beside text functions") from error
-    if has_star(tree):
+    counted = (exp.Count, exp.AnonymousAggFunc)
+    if any(isinstance(node, exp.Star) and not isinstance(node.parent, counted) for node in nodes(tree)):
         raise UnsupportedError("what * stands for cannot be told here beside text functions: name the columns")
     for identifier in nodes_of(tree, exp.Identifier):
         if isinstance(identifier.parent, _HOLDERS):
@@ -99,7 +96,6 @@ def _flatten_joins(tree: exp.Query) -> None:
 
 
 def _unwrap_joins(item: exp.Expr) -> exp.Expr | None:
-    """Return what stands in parentheses around items of FROM; None where they hold a query, or have an alias."""
     within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
     if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
         isinstance(within, exp.Subquery) and (within.alias or within.args.get("joins"))
@@ -120,7 +116,6 @@ def _fold_names(tree: exp.Query, dialect: str) -> None:
 
 
 def _name_relations(tree: exp.Query, catalog: Catalog) -> dict[str, Relation]:
-    """Write the one name that the catalog has for each relation; give the relations by these names."""
     named: dict[str, Relation] = {}
     for table in nodes_of(tree, exp.Table):
         if not isinstance(table.this, exp.Identifier) or find_cte(table) is not None:
@@ -169,7 +164,6 @@ def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
 
 
 def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: Catalog) -> bool:
-    """Return whether a column within an item of FROM belongs to one of those before it."""
     inner = [own for select in enclosing_selects(column) if is_within(select, item) for own in from_items(select)]
     if column.table:
         aliases = {other.alias_or_name for other in inner}
@@ -261,7 +255,6 @@ def _prefer_columns(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
 
 
 def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
-    """Return the names of the columns by which a block groups."""
     group = block.args.get("group")
     outputs = {item.alias: item.this for item in block.expressions if isinstance(item, exp.Alias)}
     found: set[str] = set()
@@ -275,15 +268,7 @@ def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
     return found
 
 
-def _expand_stars(tree: exp.Query, catalog: Catalog) -> None:
-    """Write out what `*` and `a.*` stand for, in the order of FROM, wherever that is known."""
-    blocks = nodes_of(tree, exp.Select)[::-1]
-    while sum(_expand_stars_of(block, catalog) for block in blocks):
-        pass  # what a member of WITH shows may be known only now
-
-
-def _expand_stars_of(block: exp.Select, catalog: Catalog) -> bool:
-    """Write out the stars of a block; say whether there were any that are known."""
+def _expand_stars(block: exp.Select, catalog: Catalog) -> bool:
     items = list(from_items(block))
     joins = block.args.get("joins") or ()
     if any(join.args.get("using") for join in joins) or not all(item.alias_or_name for item in items):
@@ -412,7 +397,6 @@ def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
 def _only_holder(
     name: str, items: list[exp.Expr], shown: list[list[str] | None], dropped: set[tuple[str, str]]
 ) -> exp.Expr:
-    """Return the column of that name among items of FROM."""
     pairs = [(item.alias_or_name, names or ()) for item, names in zip(items, shown, strict=False)]
     holding = [alias for alias, names in pairs if name in names and (alias, name) not in dropped]
     if len(holding) != 1:
@@ -429,11 +413,7 @@ def _name_merged(
     *,
     first: bool,
 ) -> None:
-    """Write what USING merged where a block names it, and what `*` stands for beside it.
-
-    Args:
-        first: whether `*` shows merged columns first, rather than where the first item has them.
-    """
+    """Write what USING merged where a block names it, and what `*` stands for beside it."""
     outputs: list[exp.Expr] = []
     for item in block.expressions:
         if type(item) is exp.Star and not any(item.args.values()):
@@ -462,7 +442,9 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
         alias = table.args.get("alias")
         cte = find_cte(table)
         if cte is not None and alias is not None and alias.args.get("columns"):
-            _wrap_member(table)
+            # `w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names.
+            inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
+            table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=alias.copy()))
             continue
         listed = (alias.args.get("columns") or []) if alias is not None else []
         relation = catalog.find(table.name) if listed and find_cte(table) is None else None
@@ -471,14 +453,7 @@ def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
             alias.set("columns", [*listed, *(quoted(name.lower()) for name in others)])
 
 
-def _wrap_member(table: exp.Table) -> None:
-    """`w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names."""
-    inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
-    table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=table.args["alias"].copy()))
-
-
 def _check_columns(tree: exp.Query, catalog: Catalog) -> None:
-    """Raise an error for the first column that belongs to no item of FROM, or to several."""
     for reference in nodes_of(tree, exp.Column):
         if isinstance(reference.this, exp.Star) or _is_output(reference):
             continue
@@ -492,7 +467,6 @@ def _check_columns(tree: exp.Query, catalog: Catalog) -> None:
 
 
 def _is_output(column: exp.Column) -> bool:
-    """Return whether a column in ORDER BY or DISTINCT ON names an output of the query."""
     clause = column.find_ancestor(exp.Order, exp.Distinct, exp.Query)
     query = column.find_ancestor(exp.Query)
     if column.table or query is None or isinstance(clause, exp.Query):
@@ -529,11 +503,3 @@ def _rename_hidden_aliases(tree: exp.Query) -> None:
             item.args["alias"].set("this", quoted(new))
             for reference in read.get(id(item), ()):
                 reference.set("table", quoted(new))
-
-
-def has_star(tree: exp.Expr) -> bool:
-    """Return whether a star is left that stands for columns, rather than for rows that are counted."""
-    return any(
-        isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count | exp.AnonymousAggFunc)
-        for node in nodes(tree)
-    )

@@ -10,12 +10,11 @@ from sqlglot import exp
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
-from almanaq.suql.answer_fields import expand_fields
-from almanaq.suql.bind import bind, check_parameters, may_link
+from almanaq.suql.bind import bind, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
 from almanaq.suql.catalog.linking import Link, link_enums
-from almanaq.suql.catalog.relations import Catalog, list_tables, listing, unique_names
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, list_tables, unique_names
 from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import ROW_OF_ANSWER, Language, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
@@ -24,6 +23,7 @@ from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes
+from almanaq.suql.text_functions import expand_fields
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
@@ -49,16 +49,11 @@ class Planner:
     private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def read(self, query: str, options: Options) -> Statement:
-        """Return the checked statement of a text; raises QueryError."""
         dialect = self.language.dialect
-        own = dialect == "duckdb"  # which answers DESCRIBE and SUMMARIZE of itself
-        text = list_tables(query, self.catalog) if own else listing(query, self.catalog, dialect)
-        return self.language.read(
-            expand_fields(text or query, dialect), frozenset(map(str.lower, options.allow_functions))
-        )
+        text = list_tables(query, self.catalog, dialect) or query
+        return self.language.read(expand_fields(text, dialect), frozenset(map(str.lower, options.allow_functions)))
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
-        """Return the plan of a query; raises QueryError."""
         statement = self.read(query, options)
         bound = check_parameters(statement, parameters)
         if statement.has_text or self._links(statement, parameters, options):
@@ -67,7 +62,6 @@ class Planner:
         return Plan((), (), Output(select, statement.labels))
 
     def check_query(self, query: str, options: Options, parameters: Parameters = ()) -> None:
-        """Raise QueryError unless a query can be read, and its names mean something."""
         statement = self.read(query, options)
         if statement.has_text:
             self._plan_texts(statement, parameters, options)
@@ -75,18 +69,13 @@ class Planner:
             self.language.names(statement, parameters)
 
     def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
-        """Return a statement with its names resolved and its conditions read as such; raises QueryError."""
         bound = bind(statement, self.language, self.catalog, parameters)
         read_conditions(nodes(bound.tree), self.catalog, statement.text)
         check_grouped_answers(bound.tree, statement.text)
         return bound
 
     def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:
-        """Return the plan of a statement that is planned whole, before the optimizer's rules.
-
-        Args:
-            prefix: begins the names of its stages.
-        """
+        """Return the plan of a statement that is planned whole, before the optimizer's rules."""
         plan = self._logical(statement, parameters, options, prefix)
         self.check(plan, options)
         return plan
@@ -103,12 +92,10 @@ class Planner:
         )
 
     def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
-        """Return private columns under the names that they have in the source."""
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
         return tuple(dict.fromkeys(name for names in found for name in names))
 
     def lower(self, plan: LogicalPlan, options: Options) -> Plan:
-        """Return the optimized stages of a plan."""
         lowered = lower(optimize(plan, self.rules), bring=self.typed)
         if options.accuracy is not None:
             check_accuracy(lowered)
@@ -127,12 +114,10 @@ class Planner:
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
 
     def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
-        """Return whether a literal of a statement is to be linked to the values of an ENUM.
-
-        Raises:
-            PrivateColumnError: they may not be shown to the model that would link it.
-        """
-        if not options.link or not may_link(statement, self.catalog):
+        """Return whether a literal of a statement is to be linked to the values of an ENUM."""
+        read = (relation for name in statement.relations if (relation := self.catalog.find(name)) is not None)
+        may_link = any(c.kind is ColumnKind.ENUM and c.values for relation in read for c in relation.columns)
+        if not options.link or not may_link:
             return False
         try:
             plan = self._logical(statement, parameters, options, "")
@@ -143,7 +128,6 @@ class Planner:
         return bool(plan.links)
 
     def _plan_texts(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
-        """Return the plan of a statement with text functions: planned whole, or else taken apart."""
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except (UnsupportedError, UnknownNameError) as error:
@@ -161,7 +145,6 @@ class Planner:
     def _compose(
         self, made: SplitStatement, statement: Statement, parameters: Parameters, options: Options, prefix: str
     ) -> Plan:
-        """Return the plan of a statement that was taken apart: each part becomes a table, the engine runs the rest."""
         planner = self
         stages: list[Stage] = []
         links: list[Link] = []
@@ -195,7 +178,6 @@ def _reading(stage: Stage, part: Part) -> Stage:
 
 
 def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
-    """Return the stage that makes the table of a part's rows, under the names of its columns."""
     purpose = "rows with their answers"
     names = unique_names(name for name, _ in part.columns)
     if isinstance(output.select, NativeQuery):

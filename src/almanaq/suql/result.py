@@ -115,7 +115,6 @@ class UnknownAnswer:
 
 
 def _place(relation: str, column: str, key: str, *, by_row: bool) -> str:
-    """Say in which row a text stands, as people count them."""
     place = f"{relation}.{column}" if relation else "a computed text"
     if not by_row:
         return f"{place}, key {key}"
@@ -334,12 +333,10 @@ class Result:
         return shown(self)
 
     def _repr_html_(self) -> str:
-        """Show the first rows in a notebook, with their quotes folded."""
         rows = display.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes)
         return display.block(rows, unknown_html(self.trace))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
-        """Show the same as text."""
         rows = display.rows_text(self.columns, self._first, len(self), *self._notes)
         printer.text("\n".join([rows, *map(display.visible, describe_unknown(self.trace, UNKNOWN_SHOWN))]))
 
@@ -349,7 +346,6 @@ class Result:
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        """What has to be said on top of the rows."""
         calls = self.trace.text_calls + self.trace.cached_calls
         notes = (f"{calls:,} text calls" if calls else "", "not all of the result" if self.trace.partial else "")
         return (*notes, _inexact(self.trace))
@@ -374,7 +370,6 @@ def unknown_html(trace: Trace) -> str:
 
 
 def _inexact(trace: Trace) -> str:
-    """Say that a result is not exact, and why."""
     if trace.unknown_calls:
         return f"not exact: {trace.unknown_calls:,} answer(s) unknown"
     return "" if trace.exact else "approximate"

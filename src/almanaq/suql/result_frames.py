@@ -42,7 +42,6 @@ def pandas_frame(table: pa.Table) -> Any:
 
 
 def polars_frame(table: pa.Table) -> Any:
-    """Return a DataFrame of polars."""
     import polars
 
     columns, wide = [], {}
@@ -52,7 +51,7 @@ def polars_frame(table: pa.Table) -> Any:
             wide[field.name] = getattr(polars, _WIDE[kind.id])
         if field.type == pa.month_day_nano_interval():
             column = _durations(field.name, column)
-        elif _holds(field.type, _is_unknown_to_polars):
+        elif _holds(field.type, lambda type_: type_ == pa.month_day_nano_interval() or pa.types.is_union(type_)):
             raise DataError(
                 f"the column {field.name!r} is of a type that polars has none for ({field.type}): {field.name}::VARCHAR"
             )
@@ -61,17 +60,12 @@ def polars_frame(table: pa.Table) -> Any:
         elif kind is not None and pa.types.is_timestamp(field.type):
             _refuse_infinity(field, column, "polars", _MOST_DAYS * _PER_DAY[field.type.unit])
         columns.append(column)
-    frame = polars.DataFrame(pa.table(columns, schema=_schema(table, columns)))
+    fields = [pa.field(f.name, c.type, metadata=f.metadata) for f, c in zip(table.schema, columns, strict=True)]
+    frame = polars.DataFrame(pa.table(columns, schema=pa.schema(fields)))
     return frame.with_columns(polars.col(name).cast(type_) for name, type_ in wide.items()) if wide else frame
 
 
-def _schema(table: pa.Table, columns: list[Any]) -> pa.Schema:
-    fields = zip(table.schema, columns, strict=True)
-    return pa.schema([pa.field(field.name, column.type, metadata=field.metadata) for field, column in fields])
-
-
 def _refuse_infinity(field: pa.Field, column: pa.ChunkedArray, library: str, most: int) -> None:
-    """Refuse days and moments that a library would show as others: those beyond a count from 1970."""
     counts = column.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(field.type) else column.cast(pa.int64())
     if np.any(np.abs(pc.drop_null(counts).to_numpy()) > most):
         raise DataError(
@@ -79,16 +73,11 @@ def _refuse_infinity(field: pa.Field, column: pa.ChunkedArray, library: str, mos
         )
 
 
-def _is_unknown_to_polars(type_: pa.DataType) -> bool:
-    return bool(type_ == pa.month_day_nano_interval() or pa.types.is_union(type_))
-
-
 def _holds(type_: pa.DataType, is_it: Callable[[pa.DataType], bool]) -> bool:
     return is_it(type_) or any(_holds(type_.field(i).type, is_it) for i in range(type_.num_fields))
 
 
 def _durations(name: str, column: pa.ChunkedArray) -> pa.Array:
-    """Return intervals as durations, a day as 24 hours."""
     spans = column.to_pylist()
     if any(span is not None and span.months for span in spans):
         raise DataError(f"the column {name!r} holds intervals of months, which polars has no type for: {name}::text")

@@ -15,9 +15,6 @@ def python_rows(table: pa.Table | pa.RecordBatch, *, exact: bool = False) -> lis
 
     Args:
         exact: give what DuckDB's client would change as it is, for a text: months of intervals, infinity, nanoseconds.
-
-    Raises:
-        DataError: a value that Python has none for.
     """
     fields = zip(table.schema, table.columns, strict=True)
     columns = [python_column(field, column, exact=exact) for field, column in fields]
@@ -25,7 +22,6 @@ def python_rows(table: pa.Table | pa.RecordBatch, *, exact: bool = False) -> lis
 
 
 def python_column(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact: bool = False) -> list[Any]:
-    """Return the values of one column as `python_rows` does."""
     if field.metadata is not None and b"duckdb_type" in field.metadata:
         from almanaq.engines.duckdb.values import python_values
 

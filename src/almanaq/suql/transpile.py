@@ -60,31 +60,27 @@ _PARTS: Mapping[type[exp.Expr], tuple[str, ...]] = {
 def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
     """Return a query of one dialect in another.
 
-    Args:
-        read, write: sqlglot's names of the dialects, as `dialect_named` gives them.
-        catalog: the relations of the source, whose types tell what `/` divides.
-
     >>> transpile("SELECT to_char(day, 'YYYY') FROM t LIMIT $1", "postgres", "duckdb", Catalog(()))
     "SELECT STRFTIME(day, '%Y') FROM t LIMIT $1"
-
-    Raises:
-        QuerySyntaxError: the text is no query of the dialect; RefusedQueryError: it does more than read.
-        UnsupportedError: something in it has no counterpart.
     """
     check_length(text)
     tree = _parse(_number_placeholders(text, read), read, text)
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()  # targets of accuracy are read from the text; others change no row
     _check_divisions(tree, read, write, catalog)
-    before = _contents(tree)
+    before = Counter(_contents(tree))
     for placeholder in list(tree.find_all(exp.Placeholder, exp.Parameter)):
-        placeholder.replace(_parameter(placeholder, write))
+        name = placeholder.name.removeprefix("almanaq_")
+        if write in _NUMBERED:
+            placeholder.replace(exp.Parameter(this=exp.Literal.number(name) if name.isdigit() else exp.var(name)))
+        else:
+            placeholder.replace(exp.Placeholder(this=f"_{name}" if name.isdigit() else name))
     try:
         written = tree.sql(write, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE)
         made = sqlglot.parse_one(written, read=write)
     except (SqlglotError, *MISREAD) as error:
         raise _not_carried(read, write, first_line(error)) from error
-    lost = before - _contents(made)
+    lost = before - Counter(_contents(made))
     if lost:
         raise _not_carried(read, write, f"{' and '.join(sorted(lost)[:3])} would be lost")
     return written
@@ -142,14 +138,6 @@ def _number_placeholders(text: str, reader: str) -> str:
     return text
 
 
-def _parameter(node: exp.Expr, write: str) -> exp.Expr:
-    """Return a placeholder as the engine's language reads it: numbered, or by its name."""
-    name = node.name.removeprefix("almanaq_")
-    if write in _NUMBERED:
-        return exp.Parameter(this=exp.Literal.number(name) if name.isdigit() else exp.var(name))
-    return exp.Placeholder(this=f"_{name}" if name.isdigit() else name)
-
-
 def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) -> None:
     """Tell divisions the types of what they divide; refuse those that dialects do otherwise where these are unknown."""
     if Dialect.get_or_raise(reader).TYPED_DIVISION == Dialect.get_or_raise(write).TYPED_DIVISION:
@@ -179,12 +167,7 @@ def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) 
             division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
 
 
-def _contents(tree: exp.Expr) -> Counter[str]:
-    """Count what no translation may lose: clauses, tables, columns, text calls and parameters."""
-    return Counter(_named_contents(tree))
-
-
-def _named_contents(tree: exp.Expr) -> Iterator[str]:
+def _contents(tree: exp.Expr) -> Iterator[str]:
     for node in tree.walk():
         if isinstance(node, exp.Query):
             yield from (name.strip("_").upper() for name in _CLAUSES if node.args.get(name))

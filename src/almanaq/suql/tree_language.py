@@ -21,8 +21,8 @@ from almanaq.errors import (
     UnsupportedError,
     first_line,
 )
-from almanaq.suql.catalog.reading import read_part
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
+from almanaq.suql.catalog.reading import narrow
+from almanaq.suql.catalog.relations import Catalog, Relation, fold, unique_names
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
@@ -32,22 +32,12 @@ from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, h
 
 _CLAUSES = (
     *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType),
-    *(
-        exp.DataTypeParam,
-        exp.Distinct,
-        exp.Distribute,
-        exp.Fetch,
-        exp.Filter,
-        exp.From,
-        exp.Group,
-        exp.GroupingSets,
-        exp.Having,
-    ),
+    *(exp.DataTypeParam, exp.Distinct, exp.Distribute, exp.Fetch, exp.Filter, exp.From, exp.Group, exp.GroupingSets),
     *(exp.Identifier, exp.IgnoreNulls, exp.Interval, exp.IntervalSpan, exp.Join, exp.JSONKeyValue, exp.JSONPath),
     *(exp.JSONPathPart, exp.Kwarg, exp.Lambda, exp.Lateral, exp.Limit, exp.LimitOptions, exp.Offset, exp.Order),
     *(exp.Ordered, exp.Pivot, exp.PropertyEQ, exp.Qualify, exp.RespectNulls, exp.Rollup, exp.Sort, exp.Star, exp.Table),
     *(exp.TableAlias, exp.TableSample, exp.Tuple, exp.UnpivotColumns, exp.Values, exp.Var, exp.Where, exp.WindowSpec),
-    *(exp.With, exp.WithinGroup),
+    *(exp.Having, exp.With, exp.WithinGroup),
 )
 """Classes of what a query that reads is made of; with DML, DDL, commands, INTO and locks, which are none of it."""
 _WRITING = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock, exp.SessionParameter)
@@ -116,17 +106,21 @@ class TreeLanguage:
 
     @property
     def aggregates(self) -> frozenset[str]:
-        """Names of the functions that aggregate."""
         return self._functions.aggregates
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked; raises QueryError."""
         check_length(text)
         tree = self._parse(text)
         check_reads(tree)
         relations = self._place_relations(tree, text)
         sql = self._write(tree)
-        _check_literals(self._reader.tokenize(text), self._reader.tokenize(sql), self.dialect)
+        before, after = (
+            Counter(t.text for t in self._reader.tokenize(each) if t.token_type in _LITERALS) for each in (text, sql)
+        )
+        if lost := before - after:
+            raise UnsupportedError(
+                f"sqlglot does not read a form of {self.dialect} as it is: {next(iter(lost))!r} is lost"
+            )
         for name, in_from in called_names(sql, tree, self._reader):
             if name.lower() not in TEXT_FUNCTIONS:
                 self._functions.check(name, in_from=in_from, allowed=allowed, **_place(name, text))
@@ -134,7 +128,8 @@ class TreeLanguage:
         has_calls, narrowed = has_text(tree), [r for _, r in relations if r.is_narrowed]
         if narrowed:
             for table, relation in relations:
-                narrow(table, relation, self.dialect)
+                if relation.is_narrowed:
+                    narrow(table, relation, self.dialect)
         shown = self._write(tree) if narrowed else sql
         named = tuple(dict.fromkeys(r.name for _, r in relations))
         labels = () if has_calls or parameters or narrowed else self._labels(text, tree)
@@ -170,7 +165,9 @@ class TreeLanguage:
         with_ = tree.args.get("with_")
         parts: list[Part] = []
         for derived in nodes_of(tree, exp.Subquery):
-            if not isinstance(derived.this, exp.Query) or not _is_item(derived) or not has_text(derived):
+            if not isinstance(derived.this, exp.Query) or not isinstance(derived.parent, exp.From | exp.Join):
+                continue  # what sees something around it is no table by itself
+            if not has_text(derived):
                 continue
             query = derived.this.copy()
             if with_ is not None and not has_text(with_):
@@ -225,10 +222,12 @@ class TreeLanguage:
         return write_tree(tree, self._reader)
 
     def _place_relations(self, tree: exp.Expr, text: str) -> list[tuple[exp.Table, Relation]]:
-        """Write the place of each relation into a tree; return them. Raises UnknownNameError."""
+        def folded(identifier: exp.Expr) -> str:
+            return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
+
         found = []
         for table in nodes_of(tree, exp.Table):
-            if not isinstance(table.this, exp.Identifier) or find_cte(table, self._fold) is not None:
+            if not isinstance(table.this, exp.Identifier) or find_cte(table, folded) is not None:
                 continue
             name = ".".join(part.name for part in table.parts)
             relation = self._catalog.find(name)
@@ -248,16 +247,6 @@ class TreeLanguage:
             found.append((table, relation))
         return found
 
-    def _fold(self, identifier: exp.Expr) -> str:
-        return fold(identifier.name, self.dialect, quoted=bool(identifier.args.get("quoted")))
-
-
-def _check_literals(given: Sequence[Token], written: Sequence[Token], dialect: str) -> None:
-    """Raise UnsupportedError where what is written of a tree lacks a number or a text of what it was read from."""
-    before, after = (Counter(t.text for t in tokens if t.token_type in _LITERALS) for tokens in (given, written))
-    if lost := before - after:
-        raise UnsupportedError(f"sqlglot does not read a form of {dialect} as it is: {next(iter(lost))!r} is lost")
-
 
 def _call_parts(call: str) -> tuple[str, str]:
     name, _, rest = call.partition("(")
@@ -265,11 +254,7 @@ def _call_parts(call: str) -> tuple[str, str]:
 
 
 def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
-    """Return the tree of the one statement that a text holds, with calls as they are written: no function is known.
-
-    Raises:
-        QuerySyntaxError, RefusedQueryError: it is not read, or holds none or several.
-    """
+    """Return the tree of the one statement that a text holds, with calls as they are written: no function is known."""
     reader = Dialect.get_or_raise(dialect)
     try:
         tokens = list(_name_placeholders(reader.tokenize(text)))
@@ -322,7 +307,6 @@ def _check_numbers(tokens: Sequence[Token], text: str) -> None:
 
 
 def write_tree(tree: exp.Expr, dialect: Dialect | str) -> str:
-    """Return the SQL of a tree; raises UnsupportedError where the dialect has no words for it."""
     writer = Dialect.get_or_raise(dialect)
     options: dict[str, Any] = {"comments": False, "normalize_functions": False}
     try:
@@ -334,11 +318,7 @@ def write_tree(tree: exp.Expr, dialect: Dialect | str) -> str:
 
 
 def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[tuple[str, bool]]:
-    """Yield the names that are called in what was written of a tree, and whether as items of FROM.
-
-    Raises:
-        RefusedQueryError: it holds what no tree was read from.
-    """
+    """Yield the names that are called in what was written of a tree, and whether as items of FROM."""
     reader = Dialect.get_or_raise(dialect)
     in_from = {_find_called_name(table.this, reader) for table in nodes_of(tree, exp.Table, exp.Lateral)}
     tokens = reader.tokenize(sql)
@@ -356,7 +336,7 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
         if (
             named
             or token.text.lower() in _SYNTAX
-            or _is_phrase(token, sql)
+            or (" " in token.text and sql[token.start] not in "`\"['")  # GROUP BY, GROUPING SETS
             or (kind in types and kind != TokenType.VAR)
         ):
             continue
@@ -367,7 +347,6 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
 
 
 def check_reads(tree: exp.Expr) -> None:
-    """Raise RefusedQueryError unless a tree is made of what a query that reads is made of."""
     if not isinstance(tree, exp.Query):
         kind = str(tree.this) if isinstance(tree, exp.Command) else tree.key
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind.upper()}")
@@ -410,7 +389,6 @@ def stub_text_calls(tree: exp.Expr, dialect: str) -> exp.Expr:
 
 
 def _is_condition(node: exp.Expr) -> bool:
-    """Return whether a boolean is wanted where a node stands."""
     node = in_parentheses(node)
     above = node.parent
     if isinstance(above, exp.If):
@@ -420,41 +398,15 @@ def _is_condition(node: exp.Expr) -> bool:
     return isinstance(above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.Qualify)
 
 
-def narrow(table: exp.Table, relation: Relation, dialect: str) -> None:
-    """Put a subquery of what queries may read in the place of a relation that holds more."""
-    if not relation.is_narrowed:
-        return
-    inner = read_part(table, relation, dialect)
-    shown = [
-        exp.column(exp.to_identifier(column.name, quoted=True))
-        for column in relation.columns
-        if column.name != ROW_COLUMN
-    ]
-    others = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
-    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **others))
-
-
 def _place(name: str, text: str) -> dict[str, Any]:
-    """Return where a text calls a function, for an error; nothing where it is written otherwise."""
     found = re.search(rf"\b{re.escape(name)}\s*\(", text, re.IGNORECASE)
     return {} if found is None else {"query": text, "start": found.start(), "end": found.start() + len(name) - 1}
 
 
 def _find_called_name(node: exp.Expr | None, dialect: Dialect) -> str:
-    """Return the name by which an item of FROM is called as a function, in lower case; "" where it is none."""
     if not isinstance(node, exp.Func):
         return ""
     return node.sql(dialect, unsupported_level=ErrorLevel.IGNORE).partition("(")[0].strip().lower()
-
-
-def _is_item(derived: exp.Expr) -> bool:
-    """Return whether a subquery is an item of FROM that sees nothing around it."""
-    return isinstance(derived.parent, exp.From | exp.Join)
-
-
-def _is_phrase(token: Token, sql: str) -> bool:
-    """Return whether a token is several keywords: `GROUP BY`, `GROUPING SETS`."""
-    return " " in token.text and sql[token.start] not in "`\"['"
 
 
 def _is_member_list(tokens: Sequence[Token], opening: Token, sql: str) -> bool:
@@ -472,7 +424,6 @@ def _is_member_list(tokens: Sequence[Token], opening: Token, sql: str) -> bool:
 
 
 def _parameters(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the names of the parameters in a text, numbers for `?`, in the order in which they are written."""
     count = 0
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":

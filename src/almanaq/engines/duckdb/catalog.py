@@ -13,8 +13,16 @@ import duckdb
 
 from almanaq.engines.common import RelationQueries
 from almanaq.errors import first_line
-from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flat, relation_names, shown_samples
+from almanaq.suql.catalog.reading import (
+    ENUM_VALUES,
+    SAMPLE_ROWS,
+    ColumnSample,
+    declared_column,
+    flat,
+    infer_kind,
+    relation_names,
+    shown_samples,
+)
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.text.sql_literals import quote

@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.corpus.inference import ColumnHints, ColumnReport, TypedColumn, infer_column
-from almanaq.suql.catalog.infer import singular, words_of
+from almanaq.suql.catalog.reading import singular, words_of
 from almanaq.suql.catalog.relations import NearReference
 from almanaq.suql.catalog.schema_file import RelationSchema
 from almanaq.text.sql_literals import quote

@@ -33,28 +33,19 @@ class CountBound:
     prior: tuple[float, float] = (1.0, 1.0)
 
     def errors(self, sampled: int, found: int) -> int:
-        """Return the most errors that the set may hold, `found` of them among the `sampled` members.
-
-        Raises:
-            ValueError: the sample is larger than the set, or holds more errors than members.
-        """
+        """Return the most errors that the set may hold, `found` of them among the `sampled` members."""
         if not 0 <= found <= sampled <= self.size:
             raise ValueError(f"{found} errors among {sampled} of {self.size}")
         most = self.size - (sampled - found)
         likely = min(most, max(found, round(self.size * found / sampled))) if sampled else found
-        least = math.log(self.alpha) + self._log_marginal(sampled, found)
-        return _last(likely, most, lambda count: _log_likelihood(self.size, count, sampled, found) > least)
-
-    def _log_marginal(self, sampled: int, found: int) -> float:
-        """Return the log probability of what was seen, under the prior."""
         a, b = self.prior
-        return _log_choose(sampled, found) + _log_beta(found + a, sampled - found + b) - _log_beta(a, b)
+        seen = _log_choose(sampled, found) + _log_beta(found + a, sampled - found + b) - _log_beta(a, b)
+        least = math.log(self.alpha) + seen
+        return _last(likely, most, lambda count: _log_likelihood(self.size, count, sampled, found) > least)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of whole numbers, both ends included."""
-
     low: int
     high: int
 
@@ -77,7 +68,6 @@ def exact_interval(size: int, sampled: int, found: int, alpha: float) -> Interva
 
 
 def _at_most(size: int, count: int, sampled: int, found: int) -> float:
-    """Return the probability that a sample holds at most `found` of the `count` members of a kind."""
     low = max(0, sampled - (size - count))
     terms = (_log_likelihood(size, count, sampled, k) for k in range(low, found + 1))
     return math.fsum(math.exp(term) for term in terms)
@@ -114,9 +104,6 @@ def bounded_mean(values: Floats, size: int, bounds: tuple[float, float], alpha: 
 
     It holds with probability 1 - alpha at any size of the sample: the narrower of Hoeffding and Serfling's, and the
     empirical one of Bernstein and Serfling (Bardenet and Maillard, 2015), each at alpha / 2.
-
-    Raises:
-        ValueError: there are no numbers, or one lies outside of the bounds.
     """
     low, high = bounds
     count = len(values)
@@ -135,11 +122,7 @@ def bounded_mean(values: Floats, size: int, bounds: tuple[float, float], alpha: 
 
 
 def asymptotic_mean(values: Floats, size: int, alpha: float) -> tuple[float, float]:
-    """Return an interval for the mean of `size` numbers that holds with probability 1 - alpha as the sample grows.
-
-    Raises:
-        ValueError: there are fewer than two numbers.
-    """
+    """Return an interval for the mean of `size` numbers that holds with probability 1 - alpha as the sample grows."""
     count = len(values)
     if count < 2:
         raise ValueError("an interval needs two numbers")
@@ -153,10 +136,6 @@ def assisted_mean(
 
     The proxy's mean over the whole set is known; what it is off by is learned from the sample, and weighs as much as
     makes the variance least (Angelopoulos, Duchi and Zrnic, 2023: PPI++). It holds as the sample grows.
-
-    Args:
-        said: what the model says of the sample; expected: the proxy's scores of it, from labels of others alone.
-        of_all: the mean of the proxy's scores over the set of `size`.
     """
     labels = said.astype(np.float64)
     variance = float(expected.var(ddof=1))

@@ -39,9 +39,6 @@ class Counting:
         confidence: the probability with which the interval holds the count.
         seed: draws the rows.
         proxy: what narrows the interval, as `Accuracy` has it; None: nothing.
-
-    Raises:
-        UsageError: a number is out of its range, or neither `width` nor `calls` is given; a proxy has too few calls.
     """
 
     width: float | None = None
@@ -79,7 +76,6 @@ class Counting:
 
     @property
     def method(self) -> Method:
-        """How surely the interval holds."""
         return "exact" if self.width is None else "anytime"
 
     def may_assist(self, rows: int, asked: int, passed: int) -> bool:
@@ -88,12 +84,7 @@ class Counting:
         return self.proxy is not None and LEAST_ASSISTED <= asked < rows and not few
 
     def assisted(self, rows: int, said: Sequence[bool], sampled: Floats, of_all: float) -> tuple[int, Interval]:
-        """Return a guess of the rows that pass and its interval, by a proxy's scores.
-
-        Args:
-            said: what the model says of the rows asked; sampled: the scores of those, learned from others.
-            of_all: the mean of all rows' scores.
-        """
+        """Return a guess of the rows that pass and its interval, by a proxy's scores."""
         labels = np.array(said, bool)
         passed = int(labels.sum())
         found = assisted_mean(labels, sampled, of_all, rows, 1 - self.confidence)
@@ -116,7 +107,6 @@ class Counting:
             )
 
     def should_stop(self, rows: int, asked: int, passed: int) -> bool:
-        """Return whether to stop."""
         if asked >= rows or (self.calls is not None and asked >= self.calls):
             return True
         found = self.interval(rows, asked, passed)
@@ -212,16 +202,12 @@ class AverageEstimate:
 
 @dataclass(frozen=True, slots=True)
 class RowCounting:
-    """Estimates how many rows pass a filter."""
-
     counting: Counting
 
     def should_stop(self, rows: int, values: Sequence[bool]) -> bool:
-        """Return whether to stop."""
         return self.counting.should_stop(rows, len(values), sum(values))
 
     def estimate(self, sample: Sample) -> CountEstimate:
-        """Return the estimate."""
         counting, rows, values, surely = self.counting, sample.rows, sample.values, sample.surely
         asked, passed = len(values), sum(values)
         guess = round(rows * passed / asked) if asked else 0
@@ -235,26 +221,22 @@ class RowCounting:
 
 @dataclass(frozen=True, slots=True)
 class GroupCounting:
-    """Estimates how many rows have each of some options, all intervals holding at once."""
-
     counting: Counting
     options: tuple[str, ...]
 
+    @property
     def _each(self) -> Counting:
-        shares = len(self.options) + 1
-        return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / shares)
+        return replace(self.counting, confidence=1 - (1 - self.counting.confidence) / (len(self.options) + 1))
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        """Return whether to stop."""
-        each = self._each()
-        return all(each.should_stop(rows, len(values), values.count(option)) for option in (*self.options, None))
+        counts = [values.count(option) for option in (*self.options, None)]
+        return all(self._each.should_stop(rows, len(values), count) for count in counts)
 
     def estimate(self, sample: Sample) -> GroupEstimates:
-        """Return the estimate."""
         rows, values, groups = sample.rows, sample.values, []
         for option in (*self.options, None):
             found = values.count(option)
-            interval = self._each().interval(rows, len(values), found)
+            interval = self._each.interval(rows, len(values), found)
             guess = round(rows * found / len(values)) if values else 0
             groups.append(GroupEstimate(option, guess, interval.low, interval.high))
         confidence, method = self.counting.confidence, self.counting.method
@@ -263,8 +245,6 @@ class GroupCounting:
 
 @dataclass(frozen=True, slots=True)
 class Averaging:
-    """Estimates the mean of numeric answers."""
-
     counting: Counting
     bounds: tuple[float, float] | None = None
 
@@ -275,15 +255,9 @@ class Averaging:
             raise UsageError("estimate: an average takes a number of calls, and no width")
 
     def should_stop(self, rows: int, values: Sequence[str | None]) -> bool:
-        """Return whether to stop."""
         return len(values) >= min(rows, self.counting.calls or rows)
 
     def estimate(self, sample: Sample) -> AverageEstimate:
-        """Return the estimate.
-
-        Raises:
-            UsageError: an answer lies outside of the bounds, or too few rows have one.
-        """
         rows, values = sample.rows, sample.values
         numbers = np.array([float(value) for value in values if value is not None])
         # Of the rows that were not asked, all may have an answer: more of them make the interval wider.

@@ -1,16 +1,18 @@
 """Audited tails: which rows of a semantic filter are asked, and what holds of those that are not.
 
 A proxy scores every row. Some rows at random are asked to learn what the scores are worth; from them alone two
-thresholds are chosen. Every row between is asked. Above, rows are accepted and below rejected unasked, and both
-tails are *audited*: rows of theirs, drawn at random, are asked until bounds on the errors that are left are good
-enough for the targets. A tail that never gets there is asked completely, and then exact. So the guarantee rests on
-the audit alone, for any scores.
+thresholds are chosen: the cheapest pair, as far as a few labels tell. Every row between is asked. Above, rows are
+accepted and below rejected unasked, and both tails are *audited*: rows of theirs, drawn at random, are asked until
+bounds on the errors that are left are good enough for the targets. A tail that never gets there is asked completely,
+and then exact. So the guarantee rests on the audit alone, for any scores.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,150 @@ from numpy.typing import NDArray
 from almanaq.options import Accuracy
 from almanaq.suql.accuracy.counts import CountBound
 from almanaq.suql.accuracy.targets import Certificate
-from almanaq.suql.accuracy.thresholds import PlannedTail, Thresholds, choose_thresholds
+
+Floats = NDArray[np.float64]
+_CUTS = 40
+_STEPS = 30
+_SHARES = np.array([0, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0])
+"""Shares of a tail that its audit may take, as they are weighed against each other."""
+_PRIOR_STRENGTH = 4.0
+"""Rows that the expected share of errors in a tail is worth beside those that its audit asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTail:
+    rows: NDArray[np.intp]
+    prior: tuple[float, float]
+    audit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """What is to be rejected and accepted unasked, and the rows that are expected to be asked in all."""
+
+    low: PlannedTail
+    high: PlannedTail
+    calls: float
+
+
+def choose_thresholds(scores: Floats, labels: Mapping[int, bool], accuracy: Accuracy) -> Thresholds:
+    """Return the thresholds with the least expected calls, from the labels that are there and nothing else."""
+    chances = chances_of(scores, labels)
+    unasked = np.ones(len(scores), bool)
+    unasked[list(labels)] = False
+    rows = np.flatnonzero(unasked)
+    rows = rows[np.argsort(chances[rows], kind="stable")]
+    costs = _Costs(chances[rows], labels, accuracy)
+    pairs = itertools.combinations_with_replacement(range(len(costs.cuts)), 2)
+    first, last = 0, len(costs.cuts) - 1
+    everything = (float(len(rows)), first, last, 0.0, 0.0)
+    calls, i, j, low_audit, high_audit = min(
+        [everything, *(costs.of(i, j) for i, j in pairs)], key=lambda found: found[0]
+    )
+    low = PlannedTail(rows[: costs.cuts[i]], _prior(costs.low_rate[i]), low_audit)
+    high = PlannedTail(rows[costs.cuts[j] :], _prior(costs.high_rate[j]), high_audit)
+    return Thresholds(low, high, len(labels) + calls)
+
+
+def chances_of(scores: Floats, labels: Mapping[int, bool]) -> Floats:
+    """Return each row's probability of passing, as its score and the labels tell.
+
+    What is no number counts as lowest.
+    """
+    finite = np.isfinite(scores)
+    lowest = float(scores[finite].min()) if finite.any() else 0.0
+    filled = np.where(finite, scores, lowest)
+    spread = float(filled.std())
+    scaled = ((filled - filled.mean()) / spread if spread > 0 else np.zeros(len(filled)))[:, None]
+    asked = np.array(list(labels), np.intp)
+    positive = np.array(list(labels.values()), bool)
+    return probabilities(margins(scaled, fitted(scaled[asked], positive, ridge=0.1)))
+
+
+class _Costs:
+    def __init__(self, chances: Floats, labels: Mapping[int, bool], accuracy: Accuracy) -> None:
+        size = len(chances)
+        self.cuts = np.unique(np.linspace(0, size, _CUTS + 1).round().astype(int))
+        self._found, self._accuracy = sum(labels.values()), accuracy
+        self._passing = np.concatenate([[0.0], np.cumsum(chances)])[self.cuts]
+        self._high = size - self.cuts
+        least = 0.5 / max(1, len(labels))  # so few labels cannot tell that there is none
+        failing_above = self._high - (self._passing[-1] - self._passing)
+        self.low_rate = np.maximum(self._passing / np.maximum(1, self.cuts), least)
+        self.high_rate = np.maximum(failing_above / np.maximum(1, self._high), least)
+        self._missed = _errors_left(self.cuts, self.low_rate, accuracy.delta / 2)
+        self._wrong = _errors_left(self._high, self.high_rate, accuracy.delta / 2)
+
+    def of(self, i: int, j: int) -> tuple[float, int, int, float, float]:
+        """Return the expected calls with thresholds at cuts i and j, these, and the rows that each audit takes."""
+        below, above = (self.cuts[i] * _SHARES)[:, None], (self._high[j] * _SHARES)[None, :]
+        passing = self._found + self._passing[j] - self._passing[i]
+        passing = passing + self.low_rate[i] * below + (1 - self.high_rate[j]) * above
+        returned = passing + self._high[j] - above
+        right = returned - self._wrong[j][None, :]
+        precise = right >= self._accuracy.precision * returned
+        complete = right >= self._accuracy.recall * (right + self._missed[i][:, None])
+        asked = np.where(precise & complete, below + above, np.inf)
+        a, b = np.unravel_index(int(np.argmin(asked)), asked.shape)
+        middle = float(self.cuts[j] - self.cuts[i])
+        return float(asked[a, b]) + middle, i, j, float(below[a, 0]), float(above[0, b])
+
+
+def _errors_left(size: NDArray[np.int_], rate: Floats, alpha: float) -> Floats:
+    """Return the bound on the errors left in tails, [tail, share], where each share is audited and errs at the rate.
+
+    It stands in for the audit's own bound, which is more expensive to compute, where only the cost is weighed.
+    """
+    audited = size[:, None] * _SHARES[None, :]
+    left = size[:, None] - audited
+    with np.errstate(divide="ignore", invalid="ignore"):
+        doubt = (np.log(1 / alpha) + 0.5 * np.log1p(audited)) / audited * (left / np.maximum(1, size[:, None]))
+        above = np.sqrt(2 * rate[:, None] * (1 - rate[:, None]) * doubt) + 0.7 * doubt
+        bound = np.minimum(left, left * (rate[:, None] + above))
+    found: Floats = np.where(audited >= 1, bound, left)
+    return found
+
+
+def _prior(rate: float) -> tuple[float, float]:
+    likely = min(0.95, max(0.005, float(rate)))
+    return max(0.15, _PRIOR_STRENGTH * likely), max(0.15, _PRIOR_STRENGTH * (1 - likely))
+
+
+# --- logistic regression with a ridge, for scores learned from a few labels -------------------------------------------
+
+
+def fitted(features: Floats, labels: NDArray[np.bool_], ridge: float) -> Floats:
+    """Return the weights of a logistic regression, the constant's last; found by Newton's method."""
+    design = _with_constant(features)
+    penalty = np.full(design.shape[1], ridge)
+    penalty[-1] = 1e-3  # labels of one kind alone have no finite constant
+    weights = np.zeros(design.shape[1])
+    target = labels.astype(np.float64)
+    for _ in range(_STEPS):
+        chance = probabilities(design @ weights)
+        slope = design.T @ (chance - target) + penalty * weights
+        curvature = (design.T * np.maximum(chance * (1 - chance), 1e-9)) @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, slope)
+        # Far from the minimum a whole step may overshoot where the curve is flat.
+        weights -= step * min(1.0, 5.0 / max(1e-12, float(np.abs(step).max())))
+        if float(np.abs(step).max()) < 1e-8:
+            break
+    return weights
+
+
+def margins(features: Floats, weights: Floats) -> Floats:
+    found: Floats = _with_constant(features) @ weights
+    return found
+
+
+def probabilities(log_odds: Floats) -> Floats:
+    found: Floats = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
+    return found
+
+
+def _with_constant(features: Floats) -> Floats:
+    return np.column_stack([features, np.ones(len(features))])
+
 
 Rows = NDArray[np.intp]
 _BATCH = 10
@@ -55,7 +200,6 @@ class AuditedTails:
         return self._tail_to_audit(certificate).next_batch()
 
     def tell(self, rows: Rows, passed: NDArray[np.bool_]) -> None:
-        """Take what was said of rows, each of which `next` gave."""
         for row, positive in zip(rows.tolist(), passed.tolist(), strict=True):
             self._labels[row] = positive
         self._between[rows] = False
@@ -63,7 +207,6 @@ class AuditedTails:
         self._high.count(self._labels, error=False)
 
     def accepted(self) -> Rows:
-        """Return the rows that are accepted unasked."""
         return self._high.unasked()
 
     def certificate(self) -> Certificate:
@@ -90,7 +233,6 @@ class AuditedTails:
         )
 
     def _tail_to_audit(self, certificate: Certificate) -> _Tail:
-        """Return the tail whose audit brings the targets nearer."""
         low, high = self._low, self._high
         if not high.left:
             return low
@@ -104,8 +246,6 @@ class AuditedTails:
 
 
 class _Tail:
-    """The rows of one tail in the order of their audit."""
-
     def __init__(self, planned: PlannedTail, alpha: float, draws: np.random.Generator) -> None:
         self._planned, self._asked, self._errors = planned, 0, 0
         self._order: Rows = draws.permutation(np.sort(planned.rows))
@@ -120,7 +260,6 @@ class _Tail:
         return self._order[self._asked : self._asked + size]
 
     def count(self, labels: Mapping[int, bool], *, error: bool) -> None:
-        """Go on to the first row of the audit that has not been asked."""
         while self._asked < len(self._order) and int(self._order[self._asked]) in labels:
             self._errors += labels[int(self._order[self._asked])] == error
             self._asked += 1
@@ -132,5 +271,4 @@ class _Tail:
         return self._order[self._asked :]
 
     def progress(self) -> float:
-        """Return how much of the audit that was expected is done."""
         return self._asked / self._planned.audit if self._planned.audit else math.inf

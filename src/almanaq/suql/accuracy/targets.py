@@ -18,9 +18,6 @@ def read_hint(query: str) -> Accuracy | None:
 
     >>> read_hint("SELECT /*+ accuracy(recall=0.8) */ name FROM dogs")
     Accuracy(recall=0.8, precision=0.9, delta=0.1, proxy='local', seed=0)
-
-    Raises:
-        UsageError: a hint stands anywhere else, where it would hold for nothing.
     """
     found = _HINT.match(query)
     if len(_ANY_HINT.findall(_QUOTED.sub("", query))) > (found is not None):

@@ -39,7 +39,6 @@ def answer_type(data_type: exp.DataType | None) -> AnswerType:
 
 
 def is_list(data_type: exp.DataType) -> bool:
-    """Return whether a SQL type is a list of texts, of one dimension."""
     items = data_type.expressions if data_type.this is exp.DType.ARRAY else []
     return any(isinstance(item, exp.DataType) and item.this.value.lower() in _TEXTS for item in items)
 
@@ -80,7 +79,9 @@ def cast_answers(tree: exp.Query) -> exp.Query:
     """
     for case in nodes_of(tree, exp.Case):
         if case.this is not None and is_text_call(case.this.unnest()):
-            _search_case(case)
+            for branch in case.args["ifs"]:
+                branch.set("this", exp.EQ(this=case.this.copy(), expression=branch.this))
+            case.set("this", None)
     for call in nodes_of(tree, exp.Anonymous):
         if is_text_call(call) and call.name.lower() == "answer":
             wanted = implied_type(call)
@@ -88,13 +89,6 @@ def cast_answers(tree: exp.Query) -> exp.Query:
             if wanted is not None and kind != "text":
                 call.replace(exp.cast(call.copy(), "bigint" if kind == "integer" else wanted.copy()))
     return tree
-
-
-def _search_case(case: exp.Case) -> None:
-    subject = case.this
-    for branch in case.args["ifs"]:
-        branch.set("this", exp.EQ(this=subject.copy(), expression=branch.this))
-    case.set("this", None)
 
 
 def implied_type(call: exp.Expr) -> exp.DataType | None:
@@ -131,12 +125,6 @@ def read_conditions(found: list[exp.Expr], catalog: Catalog, text: str) -> None:
 
     `WHERE answer(t, q)` becomes `WHERE answer(t, q)::boolean`, and so in ON, HAVING, FILTER, CASE WHEN, IS TRUE, and
     under AND, OR and NOT.
-
-    Args:
-        found: the nodes of a typed query.
-
-    Raises:
-        QueryTypeError: text, a number or a date stands there; points at it.
     """
     for node in found:
         for place, condition in _conditions(node):
@@ -144,7 +132,6 @@ def read_conditions(found: list[exp.Expr], catalog: Catalog, text: str) -> None:
 
 
 def _conditions(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the parts of a node that are conditions, each with what PostgreSQL calls its place."""
     if isinstance(node, exp.Where):
         yield ("FILTER" if isinstance(node.parent, exp.Filter) else "WHERE"), node.this
     elif isinstance(node, exp.Having):
@@ -163,14 +150,11 @@ def _conditions(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """Reads what stands in one place as a boolean."""
-
     place: str
     catalog: Catalog
     text: str
 
     def read(self, node: exp.Expr) -> None:
-        """Cast the answers that an expression's value is, and refuse what is no boolean."""
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
         elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
@@ -200,7 +184,6 @@ class _Reading:
 
 
 def _write_unqualified(node: exp.Expr) -> str:
-    """Return an expression as text, without the relations of its columns."""
     plain = node.copy()
     for column in plain.find_all(exp.Column):
         column.set("table", None)
@@ -208,7 +191,6 @@ def _write_unqualified(node: exp.Expr) -> str:
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """Return the expressions that one of gives an expression's value; none where it is made otherwise."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     if isinstance(node, exp.Case):
@@ -247,11 +229,6 @@ _ABOVE = ("having", "order", "distinct", "qualify")
 
 
 def check_grouped_answers(tree: exp.Query, text: str) -> None:
-    """Refuse an answer whose document differs within a group.
-
-    Raises:
-        QueryTypeError: points at it.
-    """
     for block in nodes_of(tree, exp.Select):
         parts = [*block.expressions, *(block.args[name] for name in _ABOVE if block.args.get(name))]
         group = block.args.get("group")

@@ -39,19 +39,13 @@ def apply_terms(catalog: Catalog, terms: Terms) -> Catalog:
         if (one := catalog.find(names.get(given, given))) and (other := catalog.find(names.get(to, to)))
         if all(map(one.column, own)) and all(map(other.column, theirs))
     ]
-    relations = tuple(
-        replace(
-            relation,
-            foreign_keys=tuple(
-                dict.fromkeys((*relation.foreign_keys, *(join[1:] for join in joins if join[0] == relation.name)))
-            ),
-        )
-        for relation in catalog.relations
-    )
+    relations = []
+    for relation in catalog.relations:
+        own_joins = (join[1:] for join in joins if join[0] == relation.name)
+        relations.append(replace(relation, foreign_keys=tuple(dict.fromkeys((*relation.foreign_keys, *own_joins)))))
     tables = {**catalog.tables, **names}
-    return replace(
-        catalog, relations=relations, terms=(*catalog.terms, *found), tables=tables, left_out=tuple(left_out)
-    )
+    terms_found = (*catalog.terms, *found)
+    return replace(catalog, relations=tuple(relations), terms=terms_found, tables=tables, left_out=tuple(left_out))
 
 
 def _find(catalog: Catalog, place: str) -> Relation | None:
@@ -61,11 +55,7 @@ def _find(catalog: Catalog, place: str) -> Relation | None:
 
 
 def write_definition(term: Term, catalog: Catalog) -> exp.Expr:
-    """Return what a term stands for, as a tree in which each column has its relation before it.
-
-    Raises:
-        SourceError: the definition cannot be parsed, or names a column that is not there.
-    """
+    """Return what a term stands for, as a tree in which each column has its relation before it."""
     return _write(term, catalog, ())
 
 
@@ -86,7 +76,6 @@ def _write(term: Term, catalog: Catalog, within: tuple[str, ...]) -> exp.Expr:
 
 
 def _narrow(node: exp.Expr, condition: exp.Expr) -> exp.Expr:
-    """Return an aggregate of the rows that a condition keeps; any other node as it is."""
     if isinstance(node, exp.Filter):
         return exp.Filter(this=node.this, expression=exp.Where(this=exp.and_(node.expression.this, condition)))
     if not isinstance(node, exp.AggFunc):
@@ -107,7 +96,6 @@ def _parse(sql: str, term: Term, catalog: Catalog) -> exp.Expr:
 
 
 def _resolve(tree: exp.Expr, term: Term, catalog: Catalog, within: tuple[str, ...]) -> exp.Expr:
-    """Put its relation before each column, and its definition in the place of each other term."""
     outer = exp.Paren(this=tree)
     for column in [each for each in outer.find_all(exp.Column) if each.find_ancestor(exp.Select) is None]:
         given = ".".join(part.name for part in column.parts[:-1]) or term.relation
@@ -147,11 +135,6 @@ def usable_terms(catalog: Catalog) -> Catalog:
 
 
 def check_terms(catalog: Catalog, check: Callable[[str], None]) -> None:
-    """Have the engine check every term, without running it; raises SourceError that names file and line.
-
-    Args:
-        check: raises QueryError for a query that the engine refuses.
-    """
     for term in catalog.terms:
         tree = write_definition(term, catalog)
         if term.kind == "metric" and not tree.find(exp.AggFunc, exp.AnonymousAggFunc):

@@ -24,12 +24,6 @@ def origins(node: exp.Expr, catalog: Catalog) -> Iterator[Origin]:
     return lineage.with_labels(lineage.of(node))
 
 
-def output_origins(query: exp.Query, catalog: Catalog) -> Iterator[Origin]:
-    """Yield the columns that the rows of a query are made of."""
-    lineage = _Lineage(catalog)
-    return lineage.with_labels(lineage.output(query, None))
-
-
 class _Lineage:
     """One walk. An output that was gone into once is not gone into again: recursive members of WITH name themselves."""
 
@@ -50,7 +44,7 @@ class _Lineage:
                 yield from self._row(part)
             elif isinstance(part, exp.Column):
                 yield from self._column(part)
-            elif isinstance(part, exp.Star | exp.Columns) and not _counts(part):
+            elif isinstance(part, exp.Star | exp.Columns) and not isinstance(part.parent, exp.Count | exp.Column):
                 yield from self._everything(part)
             elif is_enum_call(part):
                 yield from self._enums()
@@ -92,7 +86,6 @@ class _Lineage:
                 yield from self._item(item, None)
 
     def _item(self, item: exp.Expr, name: str | None) -> Iterator[Origin]:
-        """Yield what a column of an item of FROM is made of; all its columns for None."""
         if not isinstance(item, exp.Table):
             yield from self._trace_query(item, _position(_names(item), name))
             return
@@ -122,7 +115,6 @@ class _Lineage:
             yield from self.of(query)
 
     def output(self, query: exp.Expr, position: int | None) -> Iterator[Origin]:
-        """Yield what a column of a query's result is made of, by its position; all columns for None."""
         key = (id(query), position)
         if key in self._seen:
             return
@@ -147,21 +139,12 @@ def is_enum_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Typeof) or (isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS)
 
 
-def _counts(star: exp.Expr) -> bool:
-    """Return whether a star is no value but a row that is counted, or belongs to a column that is looked
-    at by itself.
-    """
-    return isinstance(star.parent, exp.Count | exp.Column)
-
-
 def _names(item: exp.Expr) -> list[str]:
-    """Return the names of the columns of a derived table or a member of WITH."""
     inner = query_in(item)
     return _apply_alias_list(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
 
 
 def _apply_alias_list(item: exp.Expr, names: list[str]) -> list[str]:
-    """Return the names of an item's columns after its alias list, which may name the first few only."""
     given = item.alias_column_names if isinstance(item.args.get("alias"), exp.TableAlias) else []
     return [*given, *names[len(given) :]]
 
@@ -197,16 +180,15 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     """Return the private columns that a query's rows, or the quotes that they rest on, are made of."""
     if not _any_private(tree, catalog):
         return ()
-    return tuple(dict.fromkeys((*_private(output_origins(tree, catalog)), *private_columns_read(tree, (), catalog))))
-
-
-def _reads_labels(tree: exp.Query, catalog: Catalog) -> bool:
-    return any(relation.location == ENUM_LABELS for relation in relations_in(tree, catalog))
+    lineage = _Lineage(catalog)
+    shown = _private(lineage.with_labels(lineage.output(tree, None)))
+    return tuple(dict.fromkeys((*shown, *private_columns_read(tree, (), catalog))))
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
-    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof))) or _reads_labels(tree, catalog)
-    relations = catalog.relations if lists else relations_in(tree, catalog)
+    read = relations_in(tree, catalog)
+    lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof)))
+    relations = catalog.relations if lists or any(r.location == ENUM_LABELS for r in read) else read
     return any(column.private for relation in relations for column in relation.columns)
 
 

@@ -39,12 +39,10 @@ class _Linker:
     prefix: str = ""
 
     def means(self, found: Column, literal: exp.Expr) -> bool:
-        """Return whether a literal is no value of a column, and is to be linked to those that mean the same."""
         is_text = isinstance(literal, exp.Literal) and literal.is_string
         return self.link and is_text and bool(found.values) and literal.name not in found.values
 
     def matches(self, column: exp.Column, literal: exp.Expr) -> exp.Expr:
-        """Return the condition that a column (an element of it, for arrays) is what a literal means."""
         relation, found = _enum_column(column, self.catalog) or ("", None)
         assert found is not None
         if not self.means(found, literal):
@@ -97,7 +95,6 @@ def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | N
 
 
 def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
-    """Rewrite the comparison that an ENUM column stands in, if it is one."""
     parent = column.parent
     if isinstance(parent, exp.Cast) and parent.is_type("text"):
         return

@@ -17,7 +17,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.schema import MappingSchema
 
-from almanaq.errors import SourceError, UnknownNameError, UnsupportedError, suggest
+from almanaq.errors import SourceError, UnknownNameError, suggest
 from almanaq.suql.catalog.terms import Term
 
 _WHOLE = frozenset(
@@ -49,7 +49,6 @@ def fold(name: str, dialect: str, *, quoted: bool) -> str:
 
 
 def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
-    """Return the columns of relations with their types, as sqlglot takes them."""
     types: dict[str, exp.DataType] = {}
 
     def type_of(column: Column) -> exp.DataType:
@@ -64,7 +63,6 @@ class _Schema(MappingSchema):
     """A schema that knows the columns of `t AS a(x, y)`, which are those of `t` in their order."""
 
     def get_column_type(self, table: Any, column: Any, *args: Any, **options: Any) -> exp.DataType:
-        """Return the type of a column of an item of FROM."""
         renamed = table.alias_column_names if isinstance(table, exp.Table) else []
         name = column.name if isinstance(column, exp.Expr) else str(column)
         if name in renamed:
@@ -136,7 +134,6 @@ class Column:
         values: the permitted values of an ENUM column; empty otherwise.
         ordered: whether `values` stand in an order that somebody declared: the column's type, or the schema file.
         samples: a few distinct values, for prompts and the schema listing.
-        vectors: the column of the same relation that holds vectors of this one's text; "" where none does.
         private: never sent to a remote model (semantics 16).
         written: a cell as the source's file writes it, where queries compare it in another spelling; "" where not.
         caution: what was lost or guessed where its file was read, without any cell; "" for nothing.
@@ -149,7 +146,6 @@ class Column:
     values: tuple[str, ...] = ()
     description: str = ""
     samples: tuple[str, ...] = ()
-    vectors: str = ""
     private: bool = False
     ordered: bool = False
     written: str = ""
@@ -247,15 +243,10 @@ class Relation:
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether queries read a part of it."""
         return bool(self.withheld or self.definition)
 
     def with_references(self, seen: Callable[[str, str], bool]) -> Relation:
-        """Return the relation with those of its references, and vectors, all of whose columns are seen.
-
-        Args:
-            seen: whether a relation's column is.
-        """
+        """Return the relation with those of its references all of whose columns are seen."""
         return replace(
             self,
             foreign_keys=tuple(
@@ -265,10 +256,6 @@ class Relation:
             ),
             near_references=tuple(
                 near for near in self.near_references if seen(self.name, near.column) and seen(near.relation, near.key)
-            ),
-            columns=tuple(
-                replace(column, vectors=column.vectors if seen(self.name, column.vectors) else "")
-                for column in self.columns
             ),
         )
 
@@ -334,11 +321,9 @@ class Catalog:
         return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])]) or "no relations"
 
     def in_dialect(self, dialect: str) -> Catalog:
-        """Return the catalog for queries of a dialect."""
         return self if self.dialect == dialect else replace(self, dialect=dialect)
 
     def with_table(self, name: str, columns: Sequence[tuple[str, str]], *, private: bool) -> Catalog:
-        """Return the catalog with a table that a part of a query becomes: names and types of its columns."""
         names = unique_names(column for column, _ in columns)
         made = tuple(
             Column(column, type_ if type_ in _PLAIN_TYPES else "unknown", private=private)
@@ -352,16 +337,10 @@ class Catalog:
         return self._by_name.get(name.casefold())
 
     def relation(self, name: str) -> Relation:
-        """Return the relation of that name; raises UnknownNameError with near names."""
         found = self.find(name)
         if found is None:
             raise UnknownNameError(self.unknown(name))
         return found
-
-    def fields(self, type_: str) -> tuple[str, ...]:
-        """Return the fields of a relation's type of rows, in lower case; () of any other type."""
-        relation = self.find(type_)
-        return () if relation is None else tuple(column.name.lower() for column in relation.columns)
 
     def confused(self, relation: Relation) -> str:
         """Say what a relation cannot be told from, since names match whatever their case; "" where all is clear."""
@@ -385,7 +364,6 @@ class Catalog:
         return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations], as_written)}"
 
     def check_readable(self) -> None:
-        """Raise SourceError where there are relations and the user may read none."""
         if self.hidden and not self.relations:
             raise SourceError(
                 f"this role may read none of the {len(self.hidden)} tables and views: "
@@ -419,7 +397,6 @@ def alike_but_for_case(names: Sequence[str]) -> tuple[str, str] | None:
 
 
 def _list_qualified_names(relation: Relation) -> list[str]:
-    """Return the names of a relation with its schema before it: `schema.table`, `database.schema.table`."""
     return [name for name in _endings(relation.location) if "." in name]
 
 
@@ -436,85 +413,22 @@ def as_written(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)*", name) else '"' + name.replace('"', '""') + '"'
 
 
-_NAME = r"""(?P<name>"(?:[^"]|"")+"(?:\."(?:[^"]|"")+")*|[\w.]+)"""
 _TABLES = re.compile(r"\s*(?:show\s+(?:all\s+)?tables|\\dt?|\.tables)\s*;?\s*", re.I)
-_COLUMNS = re.compile(
-    rf"\s*(?:(?:describe|desc)(?:\s+table)?|show\s+columns\s+(?:from|in)|\\d|\.schema)\s+{_NAME}\s*;?\s*", re.I
-)
-_SUMMARY = re.compile(rf"\s*summarize(?:\s+table)?\s+{_NAME}\s*;?\s*", re.I)
-_BEGINS = re.compile(r"\s*(describe|desc|summarize)\b", re.I)
-_SHOWN = ("column", "type", "kind", "description")
-_MOST = 5
-"""Values and samples of a column that a summary shows."""
-
-Cell = str | int | None
-
-
-def listing(text: str, catalog: Catalog, dialect: str) -> str | None:
-    """Return the query that answers DESCRIBE, SHOW TABLES or SUMMARIZE from what is known; None for any other text.
-
-    Raises:
-        UnknownNameError: no such relation; with near names.
-        UnsupportedError: DESCRIBE or SUMMARIZE of something that is no relation.
-    """
-    if tables := list_tables(text, catalog, dialect):
-        return tables
-    if found := _COLUMNS.fullmatch(text):
-        columns = catalog.relation(_relation(found)).columns
-        return _query(_SHOWN, [_column_row(column) for column in columns], dialect)
-    if found := _SUMMARY.fullmatch(text):
-        relation = catalog.relation(_relation(found))
-        summary = [[*_column_row(column), _values(column), relation.rows] for column in relation.columns]
-        return _query((*_SHOWN, "values", "rows"), summary, dialect, whole=("rows",))
-    if begun := _BEGINS.match(text):
-        keyword = begun[1].upper()
-        raise UnsupportedError(
-            f"{keyword} takes the name of a relation: {keyword} name; --explain shows what a query does"
-        )
-    return None
 
 
 def list_tables(text: str, catalog: Catalog, dialect: str = "duckdb") -> str | None:
     """Return the query that answers SHOW TABLES, from what is known of the relations; None for any other text."""
     if not _TABLES.fullmatch(text):
         return None
-    rows: list[list[Cell]] = [[r.name, len(r.columns), r.rows, r.description or None] for r in catalog.relations]
-    return _query(("table", "columns", "rows", "description"), rows, dialect, whole=("columns", "rows"))
-
-
-def _relation(found: re.Match[str]) -> str:
-    name = found["name"]
-    return name.replace('""', '"').strip('"').replace('"."', ".") if name.startswith('"') else name
-
-
-def _column_row(column: Column) -> list[Cell]:
-    return [column.name, column.type + ("[]" if column.array else ""), column.kind.value, column.description or None]
-
-
-def _values(column: Column) -> str | None:
-    """Return an ENUM's values, else samples; none of a private column."""
-    known = column.values or column.samples
-    if column.private or not known:
-        return None
-    return ", ".join(known[:_MOST]) + (f", … ({len(known)} in all)" if len(known) > _MOST else "")
-
-
-def _query(names: Sequence[str], rows: Sequence[Sequence[Cell]], dialect: str, whole: Sequence[str] = ()) -> str:
-    """Return a query for rows; each cell has its type, so that columns of nothing but NULL have one."""
-    kinds = ["bigint" if name in whole else "text" for name in names]
-    cells = rows or [[None] * len(names)]
-    written = [
-        exp.Tuple(expressions=[exp.cast(_literal(cell), kind) for cell, kind in zip(row, kinds, strict=True)])
-        for row in cells
+    kinds = {"table": "text", "columns": "bigint", "rows": "bigint", "description": "text"}
+    known = [[r.name, len(r.columns), r.rows, r.description or None] for r in catalog.relations]
+    rows = [
+        exp.Tuple(
+            expressions=[exp.cast(exp.convert(cell), kind) for cell, kind in zip(row, kinds.values(), strict=True)]
+        )
+        for row in known or [[None] * len(kinds)]
     ]
-    alias = exp.TableAlias(
-        this=exp.to_identifier("listing", quoted=True), columns=[exp.to_identifier(name, quoted=True) for name in names]
-    )
-    select = exp.select("*").from_(exp.Values(expressions=written, alias=alias))
-    return (select if rows else select.where(exp.false())).sql(dialect)
-
-
-def _literal(cell: Cell) -> exp.Expr:
-    if cell is None:
-        return exp.null()
-    return exp.Literal.number(cell) if isinstance(cell, int) else exp.Literal.string(cell)
+    names = [exp.to_identifier(name, quoted=True) for name in kinds]
+    alias = exp.TableAlias(this=exp.to_identifier("listing", quoted=True), columns=names)
+    select = exp.select("*").from_(exp.Values(expressions=rows, alias=alias))
+    return (select if known else select.where(exp.false())).sql(dialect)

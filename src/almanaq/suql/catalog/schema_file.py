@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
 from almanaq.corpus.schema_places import schema_files
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.definitions import apply_terms
-from almanaq.suql.catalog.infer import naming_column
+from almanaq.suql.catalog.reading import naming_column
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, NearReference, Relation, RoleRule
 from almanaq.suql.catalog.terms import (
     TERM_KEYS,
@@ -29,11 +28,7 @@ from almanaq.suql.catalog.terms import (
 
 
 def describe(catalog: Catalog, schema: Schema | None = None) -> str:
-    """Return the catalog as a schema file, with types, row counts and samples as comments; none of a private column.
-
-    Args:
-        schema: what a person said so far; what it says of files is written too, as the catalog does not hold it.
-    """
+    """Return the catalog as a schema file, with types, row counts and samples as comments; none of a private column."""
     declared = {catalog.relation(name).name: entry for name, entry in schema.relations.items()} if schema else {}
     nothing = RelationSchema()
     return "\n".join(_relation_text(each, declared.get(each.name, nothing)) for each in catalog.relations)
@@ -52,8 +47,14 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
     for near in relation.near_references:
         (proposed,) = write_settings({"foreign_keys": [_write_reference((near.column,), near.relation, (near.key,))]})
         lines.append(f"# {proposed}  # {near.share:.1%} of its values; joins keep the other rows")
-    lines += [*_file_lines(name, said), *write_sections(name, said.terms)]
-    lines += [line for rule in relation.roles for line in _role_lines(name, rule)]
+    hints, marks = said.hints, said.marks
+    fields = {"header": hints.header, "names": hints.names, "separator": hints.separator, "encoding": hints.encoding}
+    if of_file := write_settings({**fields, "days": marks.days, "decimal": marks.decimal}):
+        lines += [f"[{name}.file]", *of_file]
+    lines += write_sections(name, said.terms)
+    for rule in relation.roles:
+        sees = {"rows": rule.rows, "hidden": rule.hidden, "masked": dict(rule.masked)}
+        lines += [f"[{name}.roles.{write_key(rule.role)}]", *write_settings(sees)]
     types = said.as_read_options().types
     written = {given.casefold(): entry.values for given, entry in said.columns.items()}
     for column in relation.columns:
@@ -64,22 +65,8 @@ def _relation_text(relation: Relation, said: RelationSchema) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _file_lines(relation: str, said: RelationSchema) -> list[str]:
-    """Return the lines that say how a file is to be read, where a person said it."""
-    hints, marks = said.hints, said.marks
-    fields = {"header": hints.header, "names": hints.names, "separator": hints.separator, "encoding": hints.encoding}
-    lines = write_settings({**fields, "days": marks.days, "decimal": marks.decimal})
-    return [f"[{relation}.file]", *lines] if lines else []
-
-
 def _write_reference(own: tuple[str, ...], other: str, theirs: tuple[str, ...]) -> dict[str, object]:
     return {"columns": own, "table": other, "references": theirs}
-
-
-def _role_lines(relation: str, rule: RoleRule) -> list[str]:
-    """Return the lines that say what a role sees."""
-    said = {"rows": rule.rows, "hidden": rule.hidden, "masked": dict(rule.masked)}
-    return [f"[{relation}.roles.{write_key(rule.role)}]", *write_settings(said)]
 
 
 def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
@@ -95,7 +82,7 @@ def _column_lines(relation: str, column: Column, type_: str) -> list[str]:
         listed = column.ordered or not column.values
         if column.values or not column.private:
             lines.append(f"{'' if listed else '# '}values = {write_toml(column.values)}")
-    said = {"description": column.description, "vectors": column.vectors, "private": column.private or None}
+    said = {"description": column.description, "private": column.private or None}
     return [*lines, *write_settings(said)]
 
 
@@ -105,7 +92,7 @@ ForeignKey = tuple[tuple[str, ...], str, tuple[str, ...]]
 TABLE_KEYS = ("description", "key", "foreign_keys", "columns", "named_by", "file", "roles", *TERM_KEYS)
 ROLE_KEYS = ("rows", "hidden", "masked")
 FILE_KEYS = ("header", "names", "separator", "encoding", "days", "decimal")
-COLUMN_KEYS = ("kind", "description", "private", "values", "vectors", "type")
+COLUMN_KEYS = ("kind", "description", "private", "values", "type")
 """What may be said of a table, of what a role sees of it, of its file and of a column."""
 
 
@@ -117,7 +104,6 @@ class ColumnSchema:
     description: str | None = None
     private: bool | None = None
     values: tuple[str, ...] = ()
-    vectors: str | None = None
     type: str = ""
     written: str = ""
     caution: str = ""
@@ -139,7 +125,6 @@ class RelationSchema:
     near_references: tuple[NearReference, ...] = ()
 
     def as_read_options(self) -> ReadOptions:
-        """Return what is said of how the file is to be read."""
         types = {name.casefold(): column.type for name, column in self.columns.items() if column.type}
         return ReadOptions(self.hints, self.marks, types)
 
@@ -158,9 +143,6 @@ def schema_beside(sources: Iterable[Path]) -> Schema | None:
     Of a folder, also those of what lies in it count: what is private stays so, whatever way its file is named. Beside
     `patients.csv` lies `patients.csv.almanaq.toml`, or `patients.almanaq.toml`. Where two speak of one table, the first
     counts (the folder's before those in it), and a column that either calls private is.
-
-    Raises:
-        SourceError: there are two schema files of one source, or one cannot be read.
     """
     found: dict[Path, None] = {}
     for source in sources:
@@ -191,7 +173,6 @@ def _joined(first: RelationSchema, other: RelationSchema) -> RelationSchema:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Return what a schema file says; raises SourceError with the name of the faulty entry."""
     path = Path(path)
     try:
         return parse_schema(path.read_text(encoding="utf-8"), path.name)
@@ -202,7 +183,6 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def parse_schema(text: str, name: str = "schema") -> Schema:
-    """Return what the text of a schema file says; raises SourceError."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -216,8 +196,7 @@ def parse_schema(text: str, name: str = "schema") -> Schema:
 
 def _relation(entry: Any, where: str) -> RelationSchema:
     _check_entry(entry, TABLE_KEYS, where)
-    columns = entry.get("columns", {})
-    _check_entry(columns, None, f"{where}, columns")
+    columns, roles = _get(entry, "columns", dict, where) or {}, _get(entry, "roles", dict, where) or {}
     hints, marks = _file(entry.get("file", {}), f"{where}, file")
     return RelationSchema(
         _get(entry, "description", str, where),
@@ -227,13 +206,13 @@ def _relation(entry: Any, where: str) -> RelationSchema:
         _get(entry, "named_by", str, where) or "",
         hints,
         marks,
-        tuple(_role(role, rule, f"{where}, role {role!r}") for role, rule in _table(entry, "roles", where).items()),
+        tuple(_role(role, rule, f"{where}, role {role!r}") for role, rule in roles.items()),
     )
 
 
 def _role(role: str, entry: Any, where: str) -> RoleRule:
     _check_entry(entry, ROLE_KEYS, where)
-    masked = _table(entry, "masked", where)
+    masked = _get(entry, "masked", dict, where) or {}
     if not all(isinstance(sql, str) and sql.strip() for sql in masked.values()):
         raise SourceError(f'{where}: masked is SQL by column, such as {{phone = "NULL"}}')
     rows = _get(entry, "rows", str, where)
@@ -242,14 +221,7 @@ def _role(role: str, entry: Any, where: str) -> RoleRule:
     return RoleRule(role, rows or "", _strings(entry, "hidden", where), tuple(masked.items()))
 
 
-def _table(entry: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    found = entry.get(name, {})
-    _check_entry(found, None, f"{where}, {name}")
-    return dict(found)
-
-
 def _file(entry: Any, where: str) -> tuple[Hints, Marks]:
-    """Return how a file is said to be written."""
     _check_entry(entry, FILE_KEYS, where)
     for name, known in (("days", list(ORDERS)), ("decimal", [",", "."])):
         if entry.get(name, known[0]) not in known:
@@ -278,12 +250,7 @@ def _column(entry: Any, where: str) -> ColumnSchema:
         raise SourceError(f"{where}: no type {type_!r}{suggest(type_, TYPES)}")
     found = ColumnKind(kind.lower()) if kind else (ColumnKind.ENUM if values else None)
     return ColumnSchema(
-        found,
-        _get(entry, "description", str, where),
-        _get(entry, "private", bool, where),
-        values,
-        _get(entry, "vectors", str, where),
-        type_,
+        found, _get(entry, "description", str, where), _get(entry, "private", bool, where), values, type_
     )
 
 
@@ -296,18 +263,18 @@ def _foreign_key(item: Any, where: str) -> ForeignKey:
     return own, table, theirs
 
 
-def _check_entry(entry: Any, known: tuple[str, ...] | None, where: str) -> None:
+def _check_entry(entry: Any, known: tuple[str, ...], where: str) -> None:
     if not isinstance(entry, dict):
         raise SourceError(f"{where}: a table of settings is expected, not {entry!r}")
     for name in entry:
-        if known is not None and name not in known:
+        if name not in known:
             raise SourceError(f"{where}: no setting {name!r}{suggest(name, known)}")
 
 
 def _get(entry: Mapping[str, Any], name: str, type_: type, where: str) -> Any:
     value = entry.get(name)
     if value is not None and not isinstance(value, type_):
-        expected = {str: "a string", bool: "true or false"}[type_]
+        expected = {str: "a string", bool: "true or false", dict: "a table of settings"}[type_]
         raise SourceError(f"{where}: {name} must be {expected}, not {value!r}")
     return value
 
@@ -317,9 +284,6 @@ def _strings(entry: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise SourceError(f"{where}: {name} must be a list of strings, not {value!r}")
     return tuple(value)
-
-
-_VECTOR = re.compile(r"(?:vector|halfvec)\(\d+\)")
 
 
 def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
@@ -335,7 +299,8 @@ def apply_schema(catalog: Catalog, schema: Schema) -> Catalog:
             raise SourceError(f"{schema.name}: {catalog.unknown(name).replace('relation named', 'table', 1)}")
         declared[found.name] = entry
     nothing = RelationSchema()
-    relations = tuple(_named(_apply(r, declared.get(r.name, nothing), schema.name, catalog)) for r in catalog.relations)
+    applied = (_apply(r, declared.get(r.name, nothing), schema.name, catalog) for r in catalog.relations)
+    relations = tuple(r if r.named_by else replace(r, named_by=naming_column(r)) for r in applied)
     terms = Terms(tuple(term for entry in declared.values() for term in entry.terms))
     return apply_terms(replace(catalog, relations=relations), terms)
 
@@ -349,27 +314,16 @@ def keep_private(catalog: Catalog, schema: Schema) -> Catalog:
         for name, column in entry.columns.items()
         if column.private
     }
-    return replace(
-        catalog,
-        relations=tuple(
-            replace(
-                relation,
-                columns=tuple(
-                    replace(column, private=column.private or (relation.name, column.name.casefold()) in marked)
-                    for column in relation.columns
-                ),
-            )
-            for relation in catalog.relations
-        ),
-    )
+
+    def mark(relation: Relation) -> Relation:
+        private = [c.private or (relation.name, c.name.casefold()) in marked for c in relation.columns]
+        columns = (replace(c, private=each) for c, each in zip(relation.columns, private, strict=True))
+        return replace(relation, columns=tuple(columns))
+
+    return replace(catalog, relations=tuple(map(mark, catalog.relations)))
 
 
 def check_keys(catalog: Catalog, schema: Schema, holds: Callable[[Relation, tuple[str, ...]], bool]) -> None:
-    """Check the keys that the schema declares against the rows; raises SourceError for one that does not hold.
-
-    Args:
-        holds: whether columns of a relation are unique and not null together, as the database finds.
-    """
     for name, declared in schema.relations.items():
         relation = catalog.relation(name)
         if declared.key and not holds(relation, relation.key):
@@ -399,8 +353,7 @@ def _apply(relation: Relation, said: RelationSchema, where: str, catalog: Catalo
         named_by=known.get(said.named_by.casefold(), relation.named_by),
         roles=said.roles or relation.roles,
         columns=tuple(
-            _apply_column(c, entry, place, relation) if (entry := columns.get(c.name.casefold())) else c
-            for c in relation.columns
+            _apply_column(c, entry, place) if (entry := columns.get(c.name.casefold())) else c for c in relation.columns
         ),
     )
 
@@ -421,43 +374,18 @@ def _resolve(key: ForeignKey, relation: Relation, catalog: Catalog) -> ForeignKe
     return names(relation, own), other.name, names(other, theirs)
 
 
-def _named(relation: Relation) -> Relation:
-    """Return the relation with the column that names its rows, where its columns' names tell it."""
-    return relation if relation.named_by else replace(relation, named_by=naming_column(relation))
-
-
-def _apply_column(column: Column, said: ColumnSchema, where: str, relation: Relation) -> Column:
+def _apply_column(column: Column, said: ColumnSchema, where: str) -> Column:
     kind = said.kind or column.kind
     if kind is not ColumnKind.STRUCTURED and column.type != "text":
         raise SourceError(f"{where}, column {column.name!r}: {kind.value} needs text, and the column is {column.type}")
     values = (said.values or column.values) if kind is ColumnKind.ENUM else ()
-    description = column.description if said.description is None else said.description
-    private = column.private if said.private is None else said.private
-    vectors = column.vectors if said.vectors is None else _vectors(column, said.vectors, where, relation)
-    ordered = bool(said.values) or (column.ordered and bool(values))
     return replace(
         column,
         kind=kind,
         values=values,
-        ordered=ordered,
-        description=description,
-        private=private,
-        vectors=vectors,
+        ordered=bool(said.values) or (column.ordered and bool(values)),
+        description=column.description if said.description is None else said.description,
+        private=column.private if said.private is None else said.private,
         written=said.written or column.written,
         caution=said.caution or column.caution,
     )
-
-
-def _vectors(column: Column, name: str, where: str, relation: Relation) -> str:
-    """Return the name of the column that holds a column's vectors; raises SourceError when it cannot."""
-    found = relation.column(name)
-    if found is None:
-        raise SourceError(
-            f"{where}, column {column.name!r}: no column {name!r}{suggest(name, [c.name for c in relation.columns])}"
-        )
-    if not _VECTOR.fullmatch(found.type):
-        raise SourceError(
-            f"{where}, column {column.name!r}: vectors need pgvector's type with its dimensions, such as vector(384), "
-            f"and {found.name!r} is {found.type}"
-        )
-    return found.name

@@ -12,7 +12,6 @@ from almanaq.suql.syntax.nodes import ancestors, is_within, nodes_of
 
 
 def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
-    """Return the relations that a query names: a source may have thousands of others."""
     found = map(catalog.find, {table.name: None for table in nodes_of(tree, exp.Table)})
     return [relation for relation in found if relation is not None]
 
@@ -42,11 +41,7 @@ def find_source(alias: str, block: exp.Expr) -> exp.Expr | None:
 
 
 def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("name")) -> exp.CTE | None:
-    """Return the CTE that a table node names, or None for a base table.
-
-    Args:
-        name_of: gives the form in which names are compared.
-    """
+    """Return the CTE that a table node names, or None for a base table."""
     if table.args.get("db") is not None or not isinstance(table.this, exp.Identifier):
         return None
     name = name_of(table.this)
@@ -83,27 +78,22 @@ def query_in(item: exp.Expr) -> exp.Expr | None:
     return inner.unnest() if isinstance(inner, exp.Subquery) else inner
 
 
-def catalog_column(column: exp.Column, catalog: Catalog) -> Column | None:
-    """Return the catalog column that a qualified column stands for, None when it is computed."""
-    item = find_source(column.table, column)
-    if not isinstance(item, exp.Table) or find_cte(item) is not None:
-        return None
-    relation = catalog.find(item.name)
-    if relation is None or not item.alias_column_names:
-        return relation.column(column.name) if relation is not None else None
-    names = (columns_of(item, catalog) or [])[: len(relation.columns)]  # a query may list more
-    return relation.columns[names.index(column.name)] if column.name in names else None
-
-
 def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | None:
     """Return what relation and column a qualified column shows, through derived tables and WITH; None if computed."""
     item = find_source(column.table, column)
-    made = find_cte(item) if isinstance(item, exp.Table) else item
-    if item is None or made is None:
-        known = catalog_column(column, catalog)
-        relation = catalog.find(item.name) if item is not None else None
-        return (relation, known) if relation is not None and known is not None else None
-    query, names = made.this, columns_of(item, catalog) or []
+    if item is None:
+        return None
+    made, names = find_cte(item) if isinstance(item, exp.Table) else item, columns_of(item, catalog) or []
+    if made is None:
+        relation = catalog.find(item.name)
+        if relation is None:
+            return None
+        known = relation.column(column.name)
+        if item.alias_column_names:
+            listed = names[: len(relation.columns)]  # a query may list more
+            known = relation.columns[listed.index(column.name)] if column.name in listed else None
+        return (relation, known) if known is not None else None
+    query = made.this
     if not isinstance(query, exp.Select) or column.name not in names:
         return None
     shown = query.selects[names.index(column.name)].unalias()

@@ -75,11 +75,6 @@ _KEYS = {
 
 
 def read_sections(relation: str, entry: Mapping[str, Any], text: str, name: str) -> tuple[Term, ...]:
-    """Return the terms of a relation's entry; raises SourceError with the line at fault.
-
-    Args:
-        text: the file, in which lines are counted; `name` the name of the file.
-    """
     found = []
     for section, kind in KINDS.items():
         entries = entry.get(section, {})
@@ -110,7 +105,6 @@ def _read(kind: TermKind, name: str, relation: str, given: Any, place: str) -> T
 
 
 def write_sections(relation: str, terms: Iterable[Term]) -> list[str]:
-    """Return the lines that define terms again; `relation` is its name as TOML writes it."""
     sections = {kind: section for section, kind in KINDS.items()}
     lines = []
     for term in terms:
@@ -135,6 +129,5 @@ def write_toml(value: object) -> str:
 
 
 def write_key(name: str) -> str:
-    """Write a TOML key, in quotes where it needs them."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else write_toml(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,132 +15,97 @@ from almanaq.errors import BudgetExceeded, UsageError, suggest
 from almanaq.models.protocols import Embedder, Models
 from almanaq.options import Accuracy, Options
 from almanaq.suql.accuracy.estimates import Sample, Sampling
-from almanaq.suql.accuracy.tails import AuditedTails, Rows
+from almanaq.suql.accuracy.tails import AuditedTails, Floats, Rows, fitted, margins, probabilities
 from almanaq.suql.accuracy.targets import Inference
-from almanaq.suql.accuracy.thresholds import Floats, fitted, margins, probabilities
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection, passages_of, totals
+from almanaq.suql.execution.evidence import StageCounts, StageRow
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.report import Watch, current_watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms
 from almanaq.suql.execution.similarity import EmbedderSimilarity
-from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import SiteInput, TextStage
 
-Ask = Callable[[Sequence[Candidate]], Awaitable[Mapping[int, float]]]
-"""Asks a model about rows; gives by number how likely each passes, 1 or 0 where it does not say how likely."""
-
-PROXIES = ("local", "regression")
 _FOLDS = 10
 _SCALE, _RIDGE = 4.0, 1.0
 """Unit vectors have small coordinates: so scaled, this ridge fits a hundred labels and does not learn them by heart."""
 
 
-class Proxy(Protocol):
+@dataclass(frozen=True, slots=True)
+class Proxy:
     """Scores rows; higher where a row more likely passes.
 
     Attributes:
         labels: rows that are asked before it scores, drawn at random.
+        scores: gives a score for each row; its second argument says by place which of those asked passed.
     """
 
     labels: int
-
-    async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
-        """Return a score for each row; `labelled` says by place which of those asked passed."""
-        ...
+    scores: Callable[[Sequence[Candidate], Mapping[int, bool]], Awaitable[Floats]]
 
 
-class SimilarityProxy:
-    """Scores a row by how like its documents are to what is asked of them."""
+def _similarity_proxy(inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:
+    """Score a row by how like its documents are to what is asked; of several questions, weighed by the labels."""
+    similarity = EmbedderSimilarity(embedder.embed_documents, embedder.embed_questions)
 
-    labels = 60
-
-    def __init__(self, inputs: Sequence[SiteInput], embedder: Embedder) -> None:
-        self._inputs = inputs
-        self._similarity = EmbedderSimilarity(embedder.embed_documents, embedder.embed_questions)
-
-    async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
-        """Return the similarity; where several things are asked, weighed as the labels tell."""
-        single = [in_thread(totals, candidates, [item], self._similarity) for item in self._inputs]
+    async def scores(candidates: Sequence[Candidate], labelled: Mapping[int, bool]) -> Floats:
+        single = [in_thread(totals, candidates, [item], similarity) for item in inputs]
         features = np.column_stack(await asyncio.gather(*single))
         if features.shape[1] == 1:
             return features[:, 0]
         rows, passed = np.array(list(labelled), np.intp), np.array(list(labelled.values()), bool)
         return margins(features, fitted(features[rows], passed, _RIDGE))
 
+    return Proxy(60, scores)
 
-class RegressionProxy:
-    """Scores a row by a regression over its documents' vectors, learned from the rows that were asked."""
 
-    labels = 150
+def _regression_proxy(inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:
+    """Score a row by a regression over its documents' vectors, learned from the rows that were asked."""
+    documents = tuple(dict.fromkeys(item.document for item in inputs))
 
-    def __init__(self, inputs: Sequence[SiteInput], embedder: Embedder) -> None:
-        self._documents = tuple(dict.fromkeys(item.document for item in inputs))
-        self._embedder = embedder
-
-    async def scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool], /) -> Floats:
-        """Return the log odds; those of a labelled row come from a regression that has not seen its label."""
-        return await in_thread(self._scores, candidates, labelled)
-
-    def _scores(self, candidates: Sequence[Candidate], labelled: Mapping[int, bool]) -> Floats:
-        features = np.hstack([self._vectors(candidates, name) for name in self._documents]) * _SCALE
-        rows = np.array(list(labelled), np.intp)
-        passed = np.array(list(labelled.values()), bool)
+    def score(candidates: Sequence[Candidate], labelled: Mapping[int, bool]) -> Floats:
+        features = np.hstack([_mean_vectors(candidates, name, embedder) for name in documents]) * _SCALE
+        rows, passed = np.array(list(labelled), np.intp), np.array(list(labelled.values()), bool)
         scores = margins(features, fitted(features[rows], passed, _RIDGE))
         folds = np.arange(len(rows)) % _FOLDS
-        for fold in range(min(_FOLDS, len(rows))):
+        for fold in range(min(_FOLDS, len(rows))):  # a labelled row is scored by a regression without its label
             seen = folds != fold
             weights = fitted(features[rows[seen]], passed[seen], _RIDGE)
             scores[rows[~seen]] = margins(features[rows[~seen]], weights)
         return scores
 
-    def _vectors(self, candidates: Sequence[Candidate], document: str) -> NDArray[np.float64]:
-        """Return the mean vector of each row's passages; zeros where there is nothing to read."""
-        documents = [passages_of(candidate.values[document]) for candidate in candidates]
-        texts = list(dict.fromkeys(passage for passages in documents for passage in passages))
-        if not texts:
-            return np.zeros((len(candidates), 1))
-        vectors = self._embedder.embed_documents(texts)
-        place = {text: i for i, text in enumerate(texts)}
-        found = np.zeros((len(candidates), vectors.shape[1]))
-        for i, passages in enumerate(documents):
-            if passages:
-                found[i] = vectors[[place[passage] for passage in passages]].mean(axis=0)
-        return found
+    async def scores(candidates: Sequence[Candidate], labelled: Mapping[int, bool]) -> Floats:
+        return await in_thread(score, candidates, labelled)
+
+    return Proxy(150, scores)
 
 
-class ModelProxy:
-    """Scores a row by what a cheaper model says of it."""
+def _mean_vectors(candidates: Sequence[Candidate], document: str, embedder: Embedder) -> NDArray[np.float64]:
+    """Return the mean vector of each row's passages; zeros where there is nothing to read."""
+    documents = [passages_of(candidate.values[document]) for candidate in candidates]
+    texts = list(dict.fromkeys(passage for passages in documents for passage in passages))
+    if not texts:
+        return np.zeros((len(candidates), 1))
+    vectors = embedder.embed_documents(texts)
+    place = {text: i for i, text in enumerate(texts)}
+    found = np.zeros((len(candidates), vectors.shape[1]))
+    for i, passages in enumerate(documents):
+        if passages:
+            found[i] = vectors[[place[passage] for passage in passages]].mean(axis=0)
+    return found
 
-    labels = 60
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
-
-    async def scores(self, candidates: Sequence[Candidate], _: Mapping[int, bool], /) -> Floats:
-        """Return how likely each row passes by the cheaper model; 1 or 0 where its server does not tell."""
-        verdicts = await self._ask(candidates)
-        return np.array([verdicts[candidate.number] for candidate in candidates], np.float64)
-
-
-def open_proxy(name: str, inputs: Sequence[SiteInput], embedder: Embedder) -> Proxy:
-    """Return a proxy that needs no language model; raise UsageError for a name that is none."""
-    match name:
-        case "local":
-            return SimilarityProxy(inputs, embedder)
-        case "regression":
-            return RegressionProxy(inputs, embedder)
-    raise UsageError(f"no proxy is called {name!r}{suggest(name, PROXIES)}; another model is named as openai:MODEL")
+_PROXIES = {"local": _similarity_proxy, "regression": _regression_proxy}
+"""Those that need no language model."""
 
 
 class _PartialRun:
     """One run of a text stage that asks about some of its rows; the interface is that of a StageRun.
 
     Args:
-        stage_run: makes a run that asks about the rows it is given.
         room: model calls that the budget has left; None: any number.
     """
 
@@ -150,24 +115,16 @@ class _PartialRun:
         self.counts = StageCounts()
 
     def kept(self) -> list[StageRow]:
-        """Return the rows that the run kept, in source order."""
         self.counts.passed = len(self._rows)
         return sorted(self._rows, key=lambda row: row.number)
 
     def sure(self) -> list[StageRow]:
-        """Return the rows that passed when they were asked, before the run was stopped."""
         return self.kept()
 
 
 class ApproximateFilter(_PartialRun):
-    """One run of a text filter under targets."""
-
     def __init__(
-        self,
-        accuracy: Accuracy,
-        proxy: Proxy,
-        stage_run: Callable[[], StageRun],
-        room: Callable[[], int | None],
+        self, accuracy: Accuracy, proxy: Proxy, stage_run: Callable[[], StageRun], room: Callable[[], int | None]
     ) -> None:
         super().__init__(stage_run, room)
         self._accuracy, self._proxy = accuracy, proxy
@@ -184,11 +141,7 @@ class ApproximateFilter(_PartialRun):
         )
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
-        """Yield the rows that pass, once the targets are reached.
-
-        Raises:
-            BudgetExceeded: the targets are expected to need more calls than the budget has left, or needed them.
-        """
+        """Yield the rows that pass, once the targets are reached."""
         passing, undecided = await self._stage_run().without_asking(candidates, self.counts)
         self._rows += [StageRow(each.number, each.row, {}, payload=each.payload) for each in passing]
         self._undecided = len(undecided)
@@ -198,7 +151,7 @@ class ApproximateFilter(_PartialRun):
         if len(labelled) < len(undecided):
             scores = await self._proxy.scores(undecided, labelled)
             self._audit = AuditedTails(scores, self._accuracy, labelled, seed=self._accuracy.seed)
-            self._refuse_what_is_too_dear()
+            self._refuse_over_budget()
             while len(rows := self._audit.next()):
                 verdicts = await self._ask(undecided, rows)
                 self._audit.tell(rows, np.array([verdicts[row] for row in rows.tolist()]))
@@ -220,8 +173,7 @@ class ApproximateFilter(_PartialRun):
         numbers = {row.number for row in passed}
         return {row: candidates[row].number in numbers for row in rows.tolist()}
 
-    def _refuse_what_is_too_dear(self) -> None:
-        """Raise BudgetExceeded where more calls are expected than the budget has left."""
+    def _refuse_over_budget(self) -> None:
         assert self._audit is not None
         room, expected = self._room(), round(self._audit.thresholds.calls) - self._audit.certificate().asked
         if room is not None and expected > room:
@@ -306,7 +258,6 @@ class StageRuns:
     selection: PassageSelection | None
 
     def of(self, stage: TextStage) -> AnyRun:
-        """Return the run of a stage."""
         accuracy, sampling = self.options.accuracy, self.options.counting
         if sampling is not None:
             site = None if stage.predicate is not None else stage.inputs[0].site.id
@@ -334,21 +285,24 @@ class StageRuns:
         )
 
     def _room(self) -> int | None:
-        """Return the calls that the budget has left."""
         budget = call_budget(self.options, self.models)
         return None if budget is None else budget - self.calls.made
 
     def _proxy(self, stage: TextStage, name: str) -> Proxy:
         if ":" not in name or self.proxy_models is None:
-            return open_proxy(name, stage.inputs, self.models.embedder)
+            if name not in _PROXIES:
+                known = f"no proxy is called {name!r}{suggest(name, _PROXIES)}"
+                raise UsageError(f"{known}; another model is named as openai:MODEL")
+            return _PROXIES[name](stage.inputs, self.models.embedder)
         sites = [item.site for item in stage.inputs]
         reader = self.proxy_models(name).reader
         calls = TextCalls(reader, sites, max_calls=None, strict=False, concurrency=self.options.concurrency)
 
-        async def ask(candidates: Sequence[Candidate]) -> dict[int, float]:
+        async def scores(candidates: Sequence[Candidate], _: Mapping[int, bool]) -> Floats:
             run = self._asking(stage, calls)
             passed = {row.number for row in await run.ask(candidates)}
             sure = {candidate.number: float(candidate.number in passed) for candidate in candidates}
-            return sure | await run.chances(candidates)
+            verdicts = sure | await run.chances(candidates)
+            return np.array([verdicts[candidate.number] for candidate in candidates], np.float64)
 
-        return ModelProxy(ask)
+        return Proxy(60, scores)

@@ -17,8 +17,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.retrying import FailedCall, calls_at_once, describe_failure
 from almanaq.models.text_calls import served_question
-from almanaq.suql.execution.evidence import UnknownAnswers
-from almanaq.suql.execution.stage_rows import spelled
+from almanaq.suql.execution.evidence import UnknownAnswers, spelled
 from almanaq.suql.plan.sites import Site
 from almanaq.values import join_texts, only_options, option_of, parse_list, parse_typed, writable
 
@@ -71,8 +70,6 @@ class TextCalls:
             call must give the verdicts that any of them needs (semantics 2).
         max_calls: budget of calls; None: none.
         strict: raise ModelCallError for a failed call instead of counting it.
-        cited: keep the quotes of replies.
-        unknown_answers: takes the answers that rows lack.
         beside: sites whose texts are asked another question at the same time, so that both share a request.
     """
 
@@ -116,61 +113,47 @@ class TextCalls:
         self._asked: dict[str, _Asked] = {}
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
-        """Return the call for a site's document and question, and its identity."""
+        """Return the call for a site's document and question, and its identity: equal ones in other places are one."""
         options = self.options_of(site) or ()
         found = self._asked.get(site.id)
         if found is None or found.question != question or found.options != options or found.site is not site:
             found = self._asked[site.id] = self._asked_of(site, question, options)
-        call = TextCall(
-            found.function,
-            passages,
-            question,
-            site.type,
-            options,
-            found.compared,
-            found.from_rows,
-            found.where,
-            found.served,
-            id(site) in self._beside,
-        )
-        return found.identity(passages), call
+        digest = found.begun.copy()
+        for passage in passages:
+            _add(digest, passage)
+        return digest.digest(), TextCall(found.function, passages, *found.others)
 
     def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
-        """Return what the calls of a site with a question have in common."""
         alike = [each for asked in (question, None) for each in self._sites.get((*_kind_of(site), asked), ())]
         compared = tuple(dict.fromkeys(literal for each in alike for literal in each.compared))
         about = {each.about for each in alike}
         # A person reads the answer as it is where no query compares it, casts it or lists what it may be.
         is_open = site.function == "answer" and site.type == "text" and not options and not compared
-        return _Asked(
-            site,
-            question,
-            options,
-            "summary" if site.function == "summary" else "answer",
-            compared,
+        others = (
+            *(question, site.type, options, compared),
             # A question that the query writes out is the query's own, also where a row makes the same.
             question not in self._written,
             # Of equal documents in several columns one call is made, which cannot say where they stand.
             about.pop() if len(about) == 1 else "",
             self._served.question if is_open else "",
+            id(site) in self._beside,
         )
+        function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
+        begun = hashlib.blake2b(digest_size=16)
+        for part in (function, site.type, question, "\x1e".join(options)):
+            _add(begun, part)
+        return _Asked(site, question, options, function, others, begun)
 
     @property
     def unknown(self) -> int:
-        """How many calls failed."""
         return self.failures.total()
 
     @property
     def causes(self) -> str:
-        """Why calls failed, and how many for each cause, the most frequent first."""
         return "; ".join(f"{cause}: {count:,}" for cause, count in self.failures.most_common())
 
     def refuse_if_none_answered(self) -> None:
-        """End the query where no call was answered: rows made of failures alone look like an empty result.
-
-        Raises:
-            ModelError: calls were made, and each failed.
-        """
+        """End the query where no call was answered: rows made of failures alone look like an empty result."""
         if self.unknown and not self.answered:
             raise self._setup or ModelError(
                 f"none of the query's {self.unknown:,} model call(s) was answered ({self.causes}): run it again when "
@@ -179,7 +162,6 @@ class TextCalls:
 
     @property
     def reads_words_alone(self) -> bool:
-        """Whether no language model reads the texts."""
         return self._reader.name == "local"
 
     def options_of(self, site: Site) -> tuple[str, ...] | None:
@@ -187,11 +169,6 @@ class TextCalls:
         return site.options if site.options_from is None else self._options.get(site.options_from)
 
     def know_options(self, site: Site, values: Iterable[object]) -> None:
-        """Take the values of the query that a site has its options from.
-
-        Raises:
-            QueryTypeError: there are too many to be named in every call.
-        """
         assert site.options_from is not None
         found = tuple(dict.fromkeys(str(value) for value in values if value is not None and str(value).strip()))
         if len(found) > MOST_OPTIONS:
@@ -222,10 +199,6 @@ class TextCalls:
 
         Args:
             here: who asks is cancelled only with the whole stage, so that the call needs no task to outlive it.
-
-        Raises:
-            BudgetExceeded: the budget has no call left.
-            ModelError: no call can succeed; ModelCallError: this one failed, under `strict`.
         """
         if identity not in self._replies and self._is_at_budget:
             await self._find_room(call)
@@ -306,7 +279,6 @@ class TextCalls:
             await asyncio.wait(tasks, timeout=max(0.0, min(MOST_WAITED, MOST_WAITED if most is None else most)))
 
     async def cancel(self) -> None:
-        """Cancel the calls under way and wait until they are gone."""
         tasks = [task for task in self._replies.values() if isinstance(task, asyncio.Task)]
         for task in tasks:
             task.cancel()
@@ -323,7 +295,6 @@ class TextCalls:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake whoever waits for the outcome of other calls."""
         self._ended.set()
         self._ended = asyncio.Event()
 
@@ -392,7 +363,6 @@ def _reduce_outcome(outcome: Outcome) -> Outcome | str:
 
 
 def _read_as(call: TextCall, value: str) -> str | None:
-    """Return a reply as the type asked for, or as options in their spelling; None when it is neither."""
     if call.type == "list":
         listed = parse_list(value)
         texts = only_options(listed, call.options) if call.options else listed
@@ -408,30 +378,14 @@ def _kind_of(site: Site) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the calls of one site with one question have in common."""
+    """What the calls of one site with one question have in common: their arguments, and their hash as it begins."""
 
     site: Site
     question: str
     options: tuple[str, ...]
     function: Literal["answer", "summary"]
-    compared: tuple[str, ...]
-    from_rows: bool
-    where: str
-    served: str
-    _begun: Any = field(init=False)
-
-    def __post_init__(self) -> None:
-        begun = hashlib.blake2b(digest_size=16)
-        for part in (self.function, self.site.type, self.question, "\x1e".join(self.options)):
-            _add(begun, part)
-        object.__setattr__(self, "_begun", begun)
-
-    def identity(self, passages: Iterable[str]) -> bytes:
-        """Return what tells the call on a document from others; equal ones in other places are one."""
-        digest = self._begun.copy()
-        for passage in passages:
-            _add(digest, passage)
-        return digest.digest()  # type: ignore[no-any-return]
+    others: tuple[Any, ...]
+    begun: Any
 
 
 def _add(digest: Any, part: str) -> None:

@@ -1,22 +1,24 @@
-"""The rows of a text stage's source: streamed in batches, in the database's order or by similarity."""
+"""The rows of a text stage's source, and in which order they are tried where the query leaves it open (semantics 9)."""
 
 from __future__ import annotations
 
 import contextlib
 import heapq
 import itertools
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from almanaq.engines.protocols import Session
 from almanaq.errors import ModelError
+from almanaq.options import Options
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.plan.stages import ROW, SiteInput
+from almanaq.suql.plan.stages import ROW, SiteInput, TextStage
 from almanaq.suql.row_values import python_column
 
 FIRST_LESSON = 8
@@ -40,7 +42,6 @@ class Lessons:
         self._next = FIRST_LESSON
 
     def is_due(self, tried: int) -> bool:
-        """Return whether a lesson is to be taken before the next row is tried."""
         return tried >= self._next
 
     @property
@@ -49,7 +50,6 @@ class Lessons:
         return self._direction is not None
 
     def take(self, tried: int, vectors: NDArray[np.float32], passed: Sequence[bool]) -> None:
-        """Take into account which of the rows passed that were asked about since the last lesson."""
         self._next = tried + tried // 2
         for passes in (False, True):
             chosen = vectors[np.array(passed, bool) == passes]
@@ -60,11 +60,7 @@ class Lessons:
         self._direction = _WEIGHT * np.sum(means, axis=0) if means else None
 
     def scored(self, scores: Sequence[float], vectors: Sequence[NDArray[np.float32]]) -> list[float]:
-        """Return the scores of rows by the last lesson; higher is to be tried first.
-
-        Args:
-            scores: their likeness to the question.
-        """
+        """Return the scores of rows by the last lesson; higher is to be tried first."""
         found = np.array(scores, np.float64)
         if self._direction is not None and len(vectors):
             found += np.stack(vectors) @ self._direction
@@ -117,7 +113,6 @@ class PassageSelection:
         self.read = self.total = 0
 
     async def best(self, question: str, passages: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the numbers of the passages to read, in document order."""
         self.total += len(passages)
         self.read += min(len(passages), self._most)
         if len(passages) <= self._most:
@@ -176,7 +171,6 @@ class CandidateStream:
         return found
 
     def _begin_batch(self) -> bool:
-        """Go on to the rows of the next batch; tell whether there is one."""
         batch = self._ahead.popleft() if self._ahead else self._fetch_batch()
         if batch is not None:
             self._rows = _rows(batch, self._number, self._payload, self._cells)
@@ -184,7 +178,6 @@ class CandidateStream:
         return batch is not None
 
     async def aclose(self) -> None:
-        """Stop the database."""
         close: Callable[[], None] | None = getattr(self._batches, "close", None)
         if close is not None:
             with contextlib.suppress(ValueError):  # it is under way in another thread: the session's end stops it
@@ -197,8 +190,6 @@ class CandidateStream:
 
 
 class Listed:
-    """Candidates that are all there already, as a stream."""
-
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self._candidates = iter(candidates)
 
@@ -212,7 +203,7 @@ class Listed:
         return found
 
     async def aclose(self) -> None:
-        """Do nothing: there is nothing under way."""
+        pass
 
 
 class MostSimilarFirst:
@@ -272,7 +263,6 @@ class MostSimilarFirst:
         return self._take(number)
 
     def _take(self, number: int) -> Candidate:
-        """Return a row that waited; nothing of it is kept here."""
         self._vectors.pop(number, None)
         self._scores.pop(number, None)
         return self._waiting.pop(number)
@@ -283,7 +273,6 @@ class MostSimilarFirst:
         return self._lessons is not None and self._lessons.is_due(self._tried)
 
     def learn(self, candidate: Candidate, *, passes: bool) -> None:
-        """Take what was found out about a row by asking."""
         if self._lessons is not None:
             self._learned.append((candidate, passes))
 
@@ -308,14 +297,12 @@ class MostSimilarFirst:
                 heapq.heapify(self._best)
 
     def _score(self, lessons: Lessons, numbers: Sequence[int]) -> list[float]:
-        """Return the scores of rows that wait, by what was learned."""
         new = [self._waiting[number] for number in numbers if number not in self._vectors]
         for row, vector in zip(new, vectors_of(new, self._inputs, self._similarity), strict=True):
             self._vectors[row.number] = vector
         return lessons.scored([self._scores[n] for n in numbers], [self._vectors[n] for n in numbers])
 
     def _pull(self, number: int) -> None:
-        """Look at the next so many rows."""
         rows = self._source.pull(number)
         scores = [0.0] * len(rows)
         if self.problem is None:
@@ -332,30 +319,21 @@ class MostSimilarFirst:
             heapq.heappush(self._best, (-score, row.number))
 
     async def aclose(self) -> None:
-        """Stop the database."""
         await self._source.aclose()
-
-
-async def similar_candidates(
-    session: Session,
-    sql: str,
-    inputs: Sequence[SiteInput],
-    similarity: Similarity,
-    most: int,
-    cells: tuple[str, ...] = (),
-) -> list[Candidate]:
-    """Return the most similar rows of a SELECT, however many it has: approximate, by the user's choice."""
-    candidates = [candidate async for candidate in CandidateStream(session, sql, cells=cells)]
-    scores = await in_thread(totals, candidates, inputs, similarity)
-    return [candidates[i] for i in np.argsort(-scores, kind="stable")[:most]]
 
 
 def totals(candidates: Sequence[Candidate], inputs: Sequence[SiteInput], similarity: Similarity) -> NDArray[np.float64]:
     """Return the similarity of rows: the sum over text constraints of the best passage's score."""
-    totals = np.zeros(len(candidates), dtype=np.float64)
+    found = np.zeros(len(candidates))
     for item in inputs:
-        totals += _best_scores(item, candidates, similarity)
-    return totals
+        constraint = constraint_of(item)
+        passages = [passages_of(candidate.values[item.document]) for candidate in candidates]
+        owners = np.repeat(np.arange(len(candidates)), list(map(len, passages)))
+        if constraint is not None and len(owners):
+            best = np.zeros(len(candidates))
+            np.maximum.at(best, owners, similarity.scores(constraint, list(itertools.chain(*passages))))
+            found += best
+    return found
 
 
 def vectors_of(
@@ -383,24 +361,7 @@ def constraint_of(item: SiteInput) -> str | None:
     return " ".join([item.site.question.name, *literals])
 
 
-def _best_scores(item: SiteInput, candidates: Sequence[Candidate], similarity: Similarity) -> NDArray[np.float64]:
-    constraint = constraint_of(item)
-    best = np.zeros(len(candidates), dtype=np.float64)
-    if constraint is None:
-        return best
-    passages: list[str] = []
-    owners: list[int] = []
-    for i, candidate in enumerate(candidates):
-        found = passages_of(candidate.values[item.document])
-        passages.extend(found)
-        owners.extend([i] * len(found))
-    if passages:
-        np.maximum.at(best, np.array(owners), similarity.scores(constraint, passages))
-    return best
-
-
 def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...], cells: tuple[str, ...]) -> Iterator[Candidate]:
-    """Yield the rows of a batch; they are read from it little by little, since a LIMIT may need few."""
     names = batch.schema.names
     row = names.index(ROW)
     shown = batch.select([*payload, ROW]) if payload else None
@@ -422,3 +383,108 @@ def _rows(batch: pa.RecordBatch, first: int, payload: tuple[str, ...], cells: tu
                 None if read is None else (read, i),
             )
         start, size = start + size, 2 * size
+
+
+MOST_WAITING = 2_000
+"""Pairs that are looked at before the first is tried."""
+
+
+def is_of_pairs(stage: TextStage) -> bool:
+    """Return whether a stage reads texts of several sources, so that a text comes with many rows."""
+    documents = {item.document for item in stage.inputs}
+    columns = [output.this for output in stage.source.expressions if output.alias in documents]
+    # Columns of candidates that were copied are called `source.column`.
+    return len({(c.table, c.name.rpartition(".")[0]) if isinstance(c, exp.Column) else c for c in columns}) > 1
+
+
+class Candidates(Protocol):
+    def __aiter__(self) -> Self: ...
+    async def __anext__(self) -> Candidate: ...
+    async def aclose(self) -> None: ...
+
+
+class FewestNewCalls:
+    """Candidates of a join, next always the one with the fewest texts that no candidate before it had.
+
+    Three texts that were asked about make three pairs, five make ten: a LIMIT of 10 over pairs takes five calls where
+    all of them pass, and eleven where the pairs come row by row. The order depends only on texts, so that it is the
+    same at every run. Among equals the order is that of the source.
+    """
+
+    def __init__(self, source: Candidates, asks: Callable[[Candidate], frozenset[Hashable]]) -> None:
+        self._source, self._asks = source, asks
+        self._more = True
+        self._pulled = 0
+        self._known: set[Hashable] = set()
+        self._new: dict[int, int] = {}  # by place: how many of its calls are new
+        self._waiting: dict[int, tuple[Candidate, frozenset[Hashable]]] = {}
+        self._having: dict[Hashable, list[int]] = defaultdict(list)
+        self._heap: list[tuple[int, int]] = []
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Candidate:
+        while self._more and len(self._waiting) < MOST_WAITING:
+            candidate = await anext(self._source, None)
+            self._more = candidate is not None
+            if candidate is not None:
+                self._add(candidate)
+        while self._heap:
+            new, place = heapq.heappop(self._heap)
+            if place in self._waiting and new == self._new[place]:
+                return self._take(place)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        await self._source.aclose()
+
+    def _add(self, candidate: Candidate) -> None:
+        calls = self._asks(candidate)
+        place, self._pulled = self._pulled, self._pulled + 1
+        self._waiting[place] = (candidate, calls)
+        self._new[place] = len(calls - self._known)
+        for call in calls - self._known:
+            self._having[call].append(place)
+        heapq.heappush(self._heap, (self._new[place], place))
+
+    def _take(self, place: int) -> Candidate:
+        candidate, calls = self._waiting.pop(place)
+        for call in calls - self._known:
+            for other in self._having.pop(call):
+                if other in self._waiting:
+                    self._new[other] -= 1
+                    heapq.heappush(self._heap, (self._new[other], other))
+        self._known |= calls
+        del self._new[place]
+        return candidate
+
+
+def tries_by_similarity(stage: TextStage, options: Options) -> bool:
+    """Return whether a stage's candidates are tried in order of similarity: a LIMIT stops it, and no ORDER
+    BY binds it.
+    """
+    return options.order == "similarity" and stage.stop_after is not None and not stage.ordered
+
+
+def describe_order(stage: TextStage, options: Options) -> str:
+    """Return the order in which a stage's candidates are tried, for EXPLAIN; "" where it is the source's own."""
+    if options.accuracy is not None and stage.may_infer:
+        accuracy = options.accuracy
+        return (
+            f"asked until recall {accuracy.recall:g} and precision {accuracy.precision:g} are sure with probability "
+            f"{1 - accuracy.delta:g}: some rows at random (seed {accuracy.seed}), then those that the proxy "
+            f"{accuracy.proxy!r} leaves in doubt, and an audit of the others; the figures expected are those of all "
+            "rows"
+        )
+    approximate = options.candidates is not None and stage.predicate is not None
+    if not approximate and not tries_by_similarity(stage, options):
+        return ""
+    if approximate:
+        return "tried in order of similarity"
+    if is_of_pairs(stage):
+        return f"those with the fewest new texts first, then in order of similarity; of {MOST_WAITING:,} rows at once"
+    return (
+        f"tried in order of similarity: the best of {LOOKED_AT} rows first, with {LOOKED_FURTHER} more to choose from "
+        "after each; of more rows than that, each third in their own order"
+    )

@@ -1,23 +1,228 @@
-"""Which quotes a row rests on, the passages that they are in, and which answers rows lack."""
+"""What a text stage gives: rows as columns of Arrow, the quotes that they rest on, and the answers that they lack."""
 
 from __future__ import annotations
 
 import heapq
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from almanaq.models.protocols import Quote
+from almanaq.suql.accuracy.estimates import Sample
+from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.candidates import Candidate
-from almanaq.suql.execution.stage_rows import SiteQuote, StageRow
 from almanaq.suql.language import Cited
-from almanaq.suql.plan.stages import RowName, SiteInput
+from almanaq.suql.plan.stages import ROW, RowName, SiteInput, TextStage
 from almanaq.suql.result import UNPLACED, Evidence, UnknownAnswer
+from almanaq.values import SEPARATOR, canonical
+
+_MOST_BYTES = 2**31 - 1
+# Columns are made of buffers: `pa.array` of Python values imports pandas, which takes longer than most queries.
+
+
+def boolean_column(values: Sequence[bool | None]) -> pa.Array:
+    true = _bits([value is True for value in values])
+    return pa.Array.from_buffers(pa.bool_(), len(values), [_present(values), true])
+
+
+def text_column(values: Sequence[str | None]) -> pa.Array:
+    encoded = [b"" if value is None else value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    if ends[-1] > _MOST_BYTES:
+        return pa.array(values, pa.string())
+    buffers = [_present(values), pa.py_buffer(ends.astype(np.int32).tobytes()), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+def id_column(values: Sequence[Any]) -> pa.Array:
+    """Return a column of row ids: integers, text where an engine names its rows by text, or what an engine else has."""
+    if all(type(value) is int for value in values):
+        numbers = pa.py_buffer(np.array(values, np.int64).tobytes())
+        return pa.Array.from_buffers(pa.int64(), len(values), [None, numbers])
+    if all(isinstance(value, str) for value in values):
+        return text_column(values)
+    return pa.array(values)
+
+
+def _present(values: Sequence[Any]) -> pa.Buffer | None:
+    missing = [value is None for value in values]
+    return _bits([not absent for absent in missing]) if any(missing) else None
+
+
+def _bits(values: list[bool]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(np.array(values, bool), bitorder="little").tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class SiteQuote:
+    """A quote that an answer rests on, with the input it belongs to; `text` is its passage where those are kept."""
+
+    item: SiteInput
+    question: str
+    quote: Quote
+    text: str | None = None
+
+
+@dataclass(slots=True)
+class StageRow:
+    """A row that passed: its id, the computed columns known of it, the quotes they rest on, and its key columns.
+
+    `payload` is that of its candidate. An `inferred` row was kept without asking about it, by the caller's choice.
+    """
+
+    number: int
+    row: Any
+    values: dict[str, Any]
+    quotes: list[SiteQuote] = field(default_factory=list)
+    key: dict[str, Any] = field(default_factory=dict)
+    payload: tuple[pa.RecordBatch, int] | None = None
+    inferred: bool = False
+
+
+@dataclass
+class StageCounts:
+    """What a stage did, for EXPLAIN ANALYZE and the trace.
+
+    `cells` says how many of each column were asked about; `inference` what was decided without asking,
+    `sample` what rows drawn at random say.
+    """
+
+    candidates: int = 0
+    passed: int = 0
+    calls: int = 0
+    cells: Counter[str] = field(default_factory=Counter)
+    inference: Inference | None = None
+    sample: Sample | None = None
+
+    def add_asked(self, part: StageCounts) -> None:
+        self.calls += part.calls
+        self.cells.update(part.cells)
+
+
+def payload_of(rows: Sequence[StageRow]) -> pa.Table:
+    """Return the columns that came along with the candidates that became rows, in one table of these rows alone."""
+    pieces = [batch.slice(number, 1) for batch, number in (row.payload for row in rows if row.payload is not None)]
+    return pa.Table.from_batches(pieces).combine_chunks()
+
+
+_AT_ONCE = 10_000
+
+
+class Spellings:
+    """Gives columns of replies in which equal values are spelled alike.
+
+    Args:
+        several: more than one column will come, or lists, so that the spellings of one have to be known to the next;
+            a million values take hundreds of megabytes then, and a few tens otherwise.
+    """
+
+    def __init__(self, *, several: bool) -> None:
+        self._known: dict[str, str] | None = {} if several else None
+
+    def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return a column, in the order of the source, with one spelling for all equals."""
+        if self._known is None:
+            return _alone(values)
+        known = self._known
+        return _map_values(values, lambda value: spelled(value, known))
+
+
+def spelled(value: str, known: dict[str, str]) -> str:
+    """Return a value as its first equal was spelled, which is added to those known; of a list, each of its texts."""
+    if SEPARATOR in value:
+        return SEPARATOR.join(spelled(text, known) for text in value.split(SEPARATOR))
+    form = canonical(value)
+    # One object where both are the same text: there may be a million of them.
+    return known.setdefault(form, form if form == value else value)
+
+
+def _alone(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    encoded = _map_values(values, canonical).dictionary_encode()
+    codes = np.concatenate([np.zeros(0, np.int32), *(part.indices.fill_null(-1).to_numpy() for part in encoded.chunks)])
+    present, first = np.unique(codes, return_index=True)
+    if len(present) == len(codes):  # no two are equal
+        return values
+    places = first[np.searchsorted(present, codes)].astype(np.int64)
+    return values.take(_indices(places))
+
+
+def _map_values(values: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedArray:
+    """Return a column changed value by value, little by little: as objects, its values take ten times the memory."""
+    changed = []
+    for start in range(0, len(values), _AT_ONCE):
+        part: list[str | None] = values.slice(start, _AT_ONCE).to_pylist()
+        changed.append(text_column([value if value is None else change(value) for value in part]))
+    return pa.chunked_array(changed, pa.string())
+
+
+_PACKED_AT_ONCE = 10_000
+_NUMBER = "_number"
+
+
+class ProjectedRows:
+    """Takes rows in any order of their answers, and gives the table that later SQL joins on ROW."""
+
+    def __init__(self, stage: TextStage, spellings: Spellings) -> None:
+        self._spellings = spellings
+        self._texts = [item.site.id for item in stage.inputs] if stage.predicate is None else []
+        self._verdicts = [name for item in stage.inputs for name in item.site.columns[1:]] if self._texts else []
+        self._waiting: list[StageRow] = []
+        self._pieces: list[pa.Table] = []
+
+    def add(self, rows: Sequence[StageRow]) -> None:
+        self._waiting += rows
+        if len(self._waiting) >= _PACKED_AT_ONCE:
+            self._pack()
+
+    def table(self) -> pa.Table:
+        self._pack()
+        whole = pa.concat_tables(self._pieces)
+        self._pieces = []
+        numbers = whole.column(_NUMBER).to_numpy()
+        if len(numbers) > 1 and (np.diff(numbers) < 0).any():
+            whole = whole.take(_indices(np.argsort(numbers, kind="stable")))
+        columns = {ROW: whole.column(ROW)}
+        for name in self._texts:
+            columns[name] = self._spellings.column(whole.column(name))
+        columns |= {name: whole.column(name) for name in self._verdicts}
+        return pa.table(columns)
+
+    def _pack(self) -> None:
+        rows, self._waiting = self._waiting, []
+        if self._pieces and not rows:
+            return
+        columns: dict[str, pa.Array] = {_NUMBER: id_column([row.number for row in rows])}
+        columns[ROW] = id_column([row.row for row in rows])
+        columns |= {name: text_column([row.values.get(name) for row in rows]) for name in self._texts}
+        columns |= {name: boolean_column([row.values.get(name) for row in rows]) for name in self._verdicts}
+        self._pieces.append(pa.table(columns))
+
+
+def warn_unsorted(stage: TextStage, table: pa.Table) -> list[str]:
+    """Say how many rows have no answer by which they are sorted: they come last, and may be the first in truth."""
+    warnings = []
+    for item in stage.inputs:
+        unknown = table.column(item.site.id).null_count if item.site.id in stage.sorts else 0
+        if unknown:
+            asked = item.site.question.name if item.site.question.is_string else "what is asked of them"
+            warnings.append(
+                f"{unknown:,} of {table.num_rows:,} rows have no answer to {asked!r}, by which they are sorted"
+            )
+    return warnings
+
+
+def _indices(order: Any) -> pa.Array:
+    buffer = pa.py_buffer(order.astype(np.int64).tobytes())
+    return pa.Array.from_buffers(pa.int64(), len(order), [None, buffer])
+
 
 Place = tuple[str, str, str, int]
 """(relation, key, column, passage) of an Evidence."""
@@ -40,7 +245,6 @@ class CitedTexts:
     _held: int = 0
 
     def add(self, place: Place, start: int, text: str) -> None:
-        """Keep a passage in which a quote begins at `start`."""
         beyond = sum(character > "\uffff" for character in text[:start])
         if beyond:
             self.moved[place, start] = start + beyond
@@ -68,7 +272,6 @@ def citing(most: int = CitedTexts.most) -> Iterator[CitedTexts]:
 
 
 def keeper() -> CitedTexts | None:
-    """Return what keeps passages, None where nothing does."""
     return _keeper.get()
 
 
@@ -76,23 +279,21 @@ _MOST_PER_AGGREGATE = 3
 
 
 class EvidenceBook:
-    """The quotes found by text stages, by block and row."""
-
     def __init__(self) -> None:
         self._quotes: dict[tuple[str, object], list[Evidence]] = defaultdict(list)
         self._inferred: set[tuple[str, object]] = set()
 
     def add(self, block: str, row: StageRow) -> None:
-        """Keep the quotes of a row that passed or was read, or that it was inferred."""
         if row.inferred:
             self._inferred.add((block, row.row))
         kept, keeping = self._quotes[block, row.row], keeper()
         for quote in row.quotes:
-            evidence = _evidence(quote, row)
+            item, found = quote.item, quote.quote
+            key, by_row = row_name(item, row.row, row.key), item.named is not RowName.KEY
+            place = (item.relation, key, item.column, found.passage)
+            evidence = Evidence(*place, found.start, found.text, quote.question, by_row=by_row)
             if keeping is not None and quote.text is not None:
-                keeping.add(
-                    (evidence.relation, evidence.key, evidence.column, evidence.passage), evidence.start, quote.text
-                )
+                keeping.add(place, evidence.start, quote.text)
             if evidence not in kept:
                 kept.append(evidence)
 
@@ -107,11 +308,7 @@ class EvidenceBook:
     def placed(
         self, block: str, answers: Sequence[object], place: Cited, key: Sequence[Sequence[object]]
     ) -> Iterator[tuple[Evidence, ...]]:
-        """Yield the evidence of rows whose answers were looked up, with the rows of relations that the texts are of.
-
-        Args:
-            answers: the row of the block that each rests on; key: columns that name the row of the relation.
-        """
+        """Yield the evidence of rows whose answers were looked up, with the rows of relations that the texts are of."""
         by_row = place.named != "key"
         for number, answer in enumerate(answers):
             named = ", ".join(str(column[number]) for column in key) or f"{UNPLACED}{number}"
@@ -122,11 +319,6 @@ class EvidenceBook:
             )
 
     def inferred(self, sources: Sequence[tuple[str, str]], hidden: Sequence[pa.ChunkedArray]) -> tuple[bool, ...]:
-        """Say of each row of a result whether a row behind it was inferred.
-
-        Args:
-            sources: (block, column) pairs; hidden: these columns, which hold the row ids behind each row.
-        """
         flags = [
             [any((block, row) in self._inferred for row in rows_behind(rows)) for rows in column.to_pylist()]
             for (block, _), column in zip(sources, hidden, strict=False)
@@ -145,15 +337,6 @@ def row_name(item: SiteInput, row: object, key: Mapping[str, object]) -> str:
     """Return what names a row of a stage in its relation: key, number or address, or a name for this result alone."""
     name = ", ".join(str(key.get(part)) for part in item.key) if item.key else f"{UNPLACED}{row}"
     return f"rowid {name}" if item.named is RowName.ADDRESS and name.isdigit() else name
-
-
-def _evidence(found: SiteQuote, row: StageRow) -> Evidence:
-    item, quote = found.item, found.quote
-    key = row_name(item, row.row, row.key)
-    by_row = item.named is not RowName.KEY
-    return Evidence(
-        item.relation, key, item.column, quote.passage, quote.start, quote.text, found.question, by_row=by_row
-    )
 
 
 MOST_UNKNOWN = 200
@@ -195,12 +378,10 @@ class UnknownAnswers:
 
     @property
     def first(self) -> tuple[UnknownAnswer, ...]:
-        """The first of them, in the order of the rows."""
         return tuple(answer for _, answer in self._least())
 
     @property
     def count(self) -> int:
-        """How many there are."""
         return len(self._known)
 
     @property

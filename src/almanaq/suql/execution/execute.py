@@ -31,11 +31,6 @@ _LATE_SECONDS = 1.0
 
 
 async def run_native(database: Database, plan: Plan, options: Options, suql: str) -> Result:
-    """Return the rows of a plan without stages.
-
-    Raises:
-        DeadlineExceeded, OperationalError, BudgetExceeded: as of any other query.
-    """
     query = plan.output.select
     assert isinstance(query, NativeQuery)
     started = time.perf_counter()
@@ -82,7 +77,6 @@ async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tu
 
 
 def _goes_on_row_by_row(plan: Plan, number: int) -> bool:
-    """Return whether what follows a text filter treats each row by itself, so that rows can be given one by one."""
     stage, rest, output = plan.stages[number], plan.stages[number + 1 :], plan.output
     if not isinstance(stage, TextStage) or stage.predicate is None or not isinstance(output.select, exp.Select):
         return False
@@ -113,10 +107,8 @@ async def execute(
     """Return the rows of a plan, and what each stage did. Cancelling stops the database and every call under way.
 
     Args:
-        statements: the SQL texts that earlier runs of the plan wrote.
         sink: is given the rows as they are found; the Result then holds those given last.
         row_by_row: whether that is wanted as soon as a row is found, rather than when it costs least.
-        cited: whether the quotes that rows rest on are wanted.
         of_one_row: one failed call is all that there may be, and is what the result is to say.
     """
     started = time.perf_counter()

@@ -20,11 +20,7 @@ from almanaq.suql.text_functions import is_model_call
 
 
 def fetch_result(session: Session, sql: str, parameters: Parameters, options: Options) -> pa.Table:
-    """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks.
-
-    Raises:
-        BudgetExceeded: they take more memory than they may.
-    """
+    """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks."""
     megabytes, rows = options.max_result_mb, options.max_rows
     most = None if megabytes is None else megabytes * 1_000_000
     table = session.fetch(sql, most, parameters, None if rows is None else rows + 1)
@@ -52,14 +48,12 @@ def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query |
 
 
 def cut_rows(table: pa.Table, most: int | None) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the rows of a table that are wanted, and a warning where there are more."""
     if most is None or table.num_rows <= most:
         return table, ()
     return table.slice(0, most), (f"there are more rows: only the first {most:,} were read",)
 
 
 def late_error(options: Options, goes_on: str = "") -> DeadlineExceeded:
-    """Return the error of a query that its deadline ended, with what goes on at a server."""
     return DeadlineExceeded(f"the query ran longer than its deadline of {options.deadline:g} s{goes_on}")
 
 
@@ -114,7 +108,6 @@ def check_compared(plan: LogicalPlan, *, vectors_are_remote: bool) -> None:
 
 
 def check_accuracy(plan: Plan) -> None:
-    """Raise RefusedQueryError where targets of recall and precision would have no meaning, or no guarantee."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     shown = [item.site.function for stage in texts if stage.predicate is None for item in stage.inputs]
     if shown:
@@ -134,7 +127,6 @@ def check_accuracy(plan: Plan) -> None:
 
 
 def check_countable(plan: Plan) -> None:
-    """Raise RefusedQueryError unless the rows of a query are those that pass its one text filter."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     select = plan.output.select
     one = len(texts) == 1 and texts[0].may_infer and [block for block, _ in plan.output.evidence] == [texts[0].block]
@@ -146,7 +138,6 @@ def check_countable(plan: Plan) -> None:
 
 
 def check_sampled(plan: Plan) -> None:
-    """Raise RefusedQueryError unless one answer, of rows that structured conditions choose, is all that is asked."""
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     if len(texts) != 1 or texts[0].predicate is not None or len(texts[0].inputs) != 1:
         raise RefusedQueryError("estimate: the query may ask one thing of its rows, and filter them without asking")
@@ -181,14 +172,12 @@ def options_counted(tree: exp.Query) -> tuple[str, ...]:
 
 
 def _counts_rows(node: exp.Expr) -> bool:
-    """Return whether a node is count(*), as sqlglot reads it or as DuckDB writes it."""
     if isinstance(node, exp.AnonymousAggFunc | exp.Anonymous):
         return node.name.lower() == "count_star"
     return isinstance(node, exp.Count) and isinstance(node.this, exp.Star)
 
 
 def check_average(tree: exp.Query) -> None:
-    """Raise RefusedQueryError unless a query gives the mean of a numeric answer and nothing else."""
     plain = isinstance(tree, exp.Select) and not any(
         tree.args.get(clause) for clause in ("group", "having", "distinct", "order", "limit", "offset", "qualify")
     )
@@ -199,7 +188,6 @@ def check_average(tree: exp.Query) -> None:
 
 
 def refuse_over_budget(total: int, budget: int) -> None:
-    """Raise BudgetExceeded if more calls are expected than the budget allows (semantics 13)."""
     if total > budget:
         raise BudgetExceeded(
             f"the query is expected to make about {total:,} model calls, above the budget of {budget:,}: "

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from sqlglot import Dialect, ErrorLevel, exp, parse_one
+from sqlglot import Dialect, ErrorLevel, exp
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from almanaq.engines.protocols import Session
@@ -20,11 +20,11 @@ from almanaq.engines.rendering import write_for_postgres, write_stage, write_tex
 from almanaq.errors import DataError, IntegrityError, UnsupportedError
 from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
-from almanaq.suql.catalog.reading import read_part, written_name
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
+from almanaq.suql.catalog.reading import narrow, written_name
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog
 from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.stage_rows import id_column
+from almanaq.suql.execution.evidence import id_column
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
@@ -60,12 +60,6 @@ class Statements:
     def text(
         self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
     ) -> str:
-        """Return the text of a tree, written if it is not kept.
-
-        Args:
-            known: gives all that a text depends on beside its tree, the catalog and the session's prefix, for the
-                names of the tables in it.
-        """
         kept = self._kept.get(id(tree))
         if kept is None:
             return write()
@@ -81,8 +75,6 @@ class Statements:
 
 
 def write_native(query: NativeQuery, session: Session, dialect: str) -> str:
-    """Return the SQL text of a query that the engine runs as it is."""
-
     def values_of(sql: str) -> list[str]:
         return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
 
@@ -94,19 +86,10 @@ _ROWS_WRITTEN_OUT = 100
 
 
 class Renderer:
-    """Writes trees as SQL for one session; knows which temporary tables it has made.
-
-    Args:
-        statements: what was written of the plan's trees before, under another session; it is added to.
-    """
+    """Writes trees as SQL for one session; knows which temporary tables it has made."""
 
     def __init__(
-        self,
-        session: Session,
-        catalog: Catalog,
-        dialect: str,
-        *,
-        statements: Statements | None = None,
+        self, session: Session, catalog: Catalog, dialect: str, *, statements: Statements | None = None
     ) -> None:
         self._session, self._catalog, self.dialect = session, catalog, dialect
         self.casts: AnswerCasts | None = None
@@ -131,7 +114,6 @@ class Renderer:
             self._empty.add(name)  # its row ids have no type
 
     def _add(self, name: str) -> str:
-        """Make a temporary table known under its name in the plan; give what it is called."""
         number = self._times[name]
         self._times[name] += 1
         self._temporary[name] = f"{name}__{number}" if number else name
@@ -148,15 +130,11 @@ class Renderer:
             self.store(name, pa.table({ROW: id_column(rows)}))
 
     def add_links(self, links: Mapping[str, Link], values: Mapping[str, tuple[str, ...]]) -> None:
-        """Make known what literals were linked to."""
         self._links.update(links)
         self._values.update(values)
 
     def sql(self, tree: exp.Expr | NativeQuery) -> str:
-        """Return the SQL text of a tree.
-
-        Raises UnsupportedError for what the engine cannot do, never drops a clause.
-        """
+        """Return the SQL text of a tree; UnsupportedError for what the engine cannot do: no clause is dropped."""
         if isinstance(tree, NativeQuery):
             return write_native(tree, self._session, self.dialect)
         if self.casts is not None and not self.casts.by_engine:
@@ -167,13 +145,11 @@ class Renderer:
             return self._with_rows(self._statements.text(tree, self._prefix, self._state_of, lambda: self._write(tree)))
 
     def _state_of(self, names: Iterable[str]) -> Hashable:
-        """Return all of what this run has found out that a text with those tables depends on, but for the row ids."""
         made = tuple((self._temporary.get(name), name in self._empty, name in self._rows) for name in names)
         refused = self.casts.refused if self.casts is not None and not self.casts.by_engine else {}
         return made, tuple(self._values.items()), tuple((cast, tuple(texts)) for cast, texts in refused.items())
 
     def _with_rows(self, text: str) -> str:
-        """Return a text with the row ids in the places that were left for them."""
         if not self._rows:
             return text
         marks = {f"'{self._mark(name)}'": rows for name, rows in self._rows.items()}
@@ -194,11 +170,14 @@ class Renderer:
         if self.casts is not None and not self.casts.by_engine:
             for node in nodes_of(tree, exp.TryCast):
                 node.replace(self.casts.write(node))
-        for join in nodes_of(tree, exp.Join):
-            self._write_empty(join)
+        for join in nodes_of(tree, exp.Join) if self._empty else ():
+            on = join.args.get("on")
+            if join.this.name in self._empty and isinstance(on, exp.EQ):
+                on.set("this", exp.null())  # nobody knows whether its row ids would be numbers or text
         for table in nodes_of(tree, exp.Table):
             if table.name in self._rows:
-                table.replace(self._written_out(table))
+                mark = exp.Tuple(expressions=[exp.Literal.string(self._mark(table.name))])
+                table.replace(exp.Values(expressions=[mark], alias=nodes.table_alias(table.alias_or_name, [ROW])))
             else:
                 self._place(table, tree)
         if self.dialect == "postgres":
@@ -229,24 +208,10 @@ class Renderer:
         for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
             table.set(part, exp.to_identifier(name, quoted=True))
         if relation is not None and relation.is_narrowed:
-            _narrow(table, relation, tree, self.dialect)
-
-    def _written_out(self, table: exp.Table) -> exp.Values:
-        """Return a table of row ids with a mark in their place."""
-        columns = [exp.to_identifier(ROW, quoted=True)]
-        alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True), columns=columns)
-        return exp.Values(
-            expressions=[exp.Tuple(expressions=[exp.Literal.string(self._mark(table.name))])], alias=alias
-        )
-
-    def _write_empty(self, join: exp.Join) -> None:
-        """Join to a table without rows on NULL: nobody knows whether its row ids would be numbers or text."""
-        on = join.args.get("on")
-        if self._empty and join.this.name in self._empty and isinstance(on, exp.EQ):
-            on.set("this", exp.null())
+            row = any(c.name == ROW_COLUMN and c.table == table.alias for c in nodes_of(tree, exp.Column))
+            narrow(table, relation, self.dialect, row=row)
 
     def _spell_columns(self, tree: exp.Expr) -> None:
-        """Write columns of relations as the catalog spells them, for engines that tell cases apart."""
         for column in nodes_of(tree, exp.Column):
             item = find_source(column.table, column) if column.table else None
             relation = self._catalog.find(item.name) if isinstance(item, exp.Table) and find_cte(item) is None else None
@@ -255,24 +220,10 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
 
 
-def _narrow(table: exp.Table, relation: Relation, tree: exp.Expr, dialect: str) -> None:
-    """Read only the columns of a relation that the catalog has: neither its row nor a natural join knows others."""
-    inner = read_part(table, relation, dialect)
-    shown: list[exp.Expr] = [exp.column(exp.to_identifier(column.name, quoted=True)) for column in relation.columns]
-    alias = table.alias_or_name
-    if any(column.name == ROW_COLUMN and column.table == alias for column in nodes_of(tree, exp.Column)):
-        shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
-    kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
-    table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=exp.From(this=inner)), **kept))
-
-
 class AnswerCasts:
     """The casts of answers to types that the engine alone reads: an answer that it does not take is NULL there.
 
     An engine without TRY_CAST would end the query at the first: it is asked before which texts it takes.
-
-    Args:
-        noted: questions, types and texts of the answers so far; they are taken out as they are looked at.
     """
 
     def __init__(self, noted: dict[tuple[str, exp.DataType, str], None], session: Session, renderer: Renderer) -> None:
@@ -285,7 +236,6 @@ class AnswerCasts:
         self._tables = itertools.count(1)
 
     def settle(self) -> None:
-        """Find out which of the answers noted the engine does not cast."""
         with self._lock:
             found: dict[tuple[str, exp.DataType], dict[str, None]] = {}
             while self._noted:
@@ -297,7 +247,6 @@ class AnswerCasts:
                     self.refused[cast] = list(dict.fromkeys([*known, *refused]))
 
     def describe(self) -> list[str]:
-        """Return what is to be said of the answers refused: how many, of which question and type."""
         self.settle()
         refused, dialect = dict(self.refused), self._renderer.dialect
         return [
@@ -326,7 +275,6 @@ class AnswerCasts:
         return [texts[i] for i in self._bisect(name, kind, 0, len(texts))]
 
     def _bisect(self, name: str, kind: exp.DataType, first: int, end: int) -> list[int]:
-        """Return the numbers of the texts in a part of a table that the engine does not cast."""
         within = nodes.column(name, "_i").between(exp.Literal.number(first), exp.Literal.number(end - 1))
         read = exp.Count(this=exp.cast(nodes.column(name, "v"), kind.copy()))
         try:
@@ -340,7 +288,6 @@ class AnswerCasts:
 
 
 async def find_options(stage: TextStage, calls: TextCalls, session: Session, renderer: Renderer) -> None:
-    """Ask the database for the options that a stage's answers have from queries; tell the calls."""
     for site in (item.site for item in stage.inputs):
         if site.options_from is not None and calls.options_of(site) is None:
             found = await in_thread(session.fetch, renderer.sql(site.options_from))
@@ -359,7 +306,6 @@ async def link_literals(
 
 
 def _state_of(link: Link, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the values that the column has; of values that all have to be there, all or none."""
     if isinstance(values, AllOf):
         return values if set(values) <= set(link.values) else ()
     return tuple(value for value in values if value in link.values)

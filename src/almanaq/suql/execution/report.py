@@ -1,21 +1,186 @@
-"""What a run says of itself: to who watches it, to EXPLAIN ANALYZE, and to who reads its rows."""
+"""What a query is expected to take, and what its run says of itself: progress, figures, warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from almanaq.errors import ModelCallError, ModelError
-from almanaq.models.budget import Spending, SpendingLine
+from sqlglot import exp
+
+from almanaq.engines.protocols import Session
+from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
+from almanaq.models.budget import Spending, SpendingLine, estimate_tokens
 from almanaq.models.protocols import Usage
 from almanaq.models.retrying import describe_failure
 from almanaq.suql.accuracy.targets import Inference
+from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.calls import TextCalls
-from almanaq.suql.execution.candidates import PassageSelection
-from almanaq.suql.execution.stage_rows import StageCounts
+from almanaq.suql.execution.candidates import Candidate, Candidates, CandidateStream, PassageSelection
+from almanaq.suql.execution.evidence import StageCounts
+from almanaq.suql.execution.render import Renderer
+from almanaq.suql.execution.row_evaluation import call_of_row
+from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.stages import Plan, TextStage
+from almanaq.suql.syntax.nodes import aliased, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a query is expected to take; replies that are kept already are not in it.
+
+    Attributes:
+        money: US dollars; None where the model's price is not known.
+
+    >>> print(Forecast(240, 40, 61000, 0.12))
+    about 240 texts in 40 requests, 61,000 tokens, $0.12
+    """
+
+    texts: int
+    requests: int
+    tokens: int
+    money: float | None
+
+    def __str__(self) -> str:
+        money = "price unknown" if self.money is None else f"${self.money:,.2f}"
+        return f"about {self.texts:,} texts in {self.requests:,} requests, {self.tokens:,} tokens, {money}"
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Asks before a query that is expected to take more than so many requests, or a thousandth of a dollar for each."""
+
+    above: int
+    ask: Callable[[Forecast], bool]
+
+    def check(self, forecast: Forecast) -> None:
+        over = forecast.requests > self.above or (forecast.money or 0.0) > self.above / 1000
+        if over and not self.ask(forecast):
+            raise BudgetExceeded(
+                f"the query would take {forecast}, and was not confirmed: narrow its structured conditions, add a "
+                "LIMIT, or raise --confirm-above; nothing was asked"
+            )
+
+
+_confirmation: ContextVar[Confirmation | None] = ContextVar("confirmation", default=None)
+
+
+@contextmanager
+def confirming(above: int, ask: Callable[[Forecast], bool]) -> Iterator[None]:
+    token = _confirmation.set(Confirmation(above, ask))
+    try:
+        yield
+    finally:
+        _confirmation.reset(token)
+
+
+def current_confirmation() -> Confirmation | None:
+    return _confirmation.get()
+
+
+def expected_calls(plan: Plan, catalog: Catalog, rows: Mapping[str, int], candidates: int | None) -> dict[str, int]:
+    figures = estimate(plan, catalog, rows)
+    texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
+    return {stage.name: at_most(stage, figures[stage.name].calls, candidates) for stage in texts}
+
+
+def at_most(stage: TextStage, calls: int, candidates: int | None) -> int:
+    """Return the calls of a stage where a filter asks about so many rows at most."""
+    return calls if candidates is None or stage.predicate is None else min(calls, candidates * len(stage.inputs))
+
+
+def count_rows(stage: TextStage, candidates: Candidates | None, session: Session, renderer: Renderer) -> int:
+    """Return the rows that a stage has before it; `candidates` are None where to look at them would spend something."""
+    rows = candidates.count_ahead() if isinstance(candidates, CandidateStream) else None
+    if rows is None:
+        source = exp.Subquery(this=stage.source.copy(), alias=exp.TableAlias(this=quoted("_asked")))
+        count = exp.Select(expressions=[aliased(exp.Count(this=exp.Star()), "n")], from_=exp.From(this=source))
+        rows = int(session.fetch(renderer.sql(count)).column(0)[0].as_py())
+    return rows
+
+
+_AT_ONCE = 500
+"""Rows whose replies are looked up together."""
+_FEWEST_SEEN = 10_000
+"""Rows that are looked at however many new calls they take: the figure in a refusal is exact for fewer."""
+
+
+class NewCalls:
+    """The calls that a stage has to make, by the rows that were looked at; asks no model."""
+
+    def __init__(self, stage: TextStage, calls: TextCalls, *, whole: bool) -> None:
+        self._stage, self._calls, self._whole = stage, calls, whole
+        self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
+        self._keys: dict[object, bool] = {}
+        self._tokens = self._texts = self._rows = 0
+        self._all_seen = True
+
+    async def look(
+        self, session: Session, renderer: Renderer, enough: int, decided: Callable[[Candidate], bool | None]
+    ) -> None:
+        rows = CandidateStream(session, renderer.sql(self._stage.source))
+        try:
+            while self._all_seen and (found := await in_thread(rows.pull, _AT_ONCE)):
+                self._rows += len(found)
+                await self._add([row for row in found if decided(row) is None])
+                self._all_seen = self.new <= enough or self._rows < _FEWEST_SEEN
+        finally:
+            await rows.aclose()
+
+    async def _add(self, rows: Sequence[Candidate]) -> None:
+        for item, known in zip(self._stage.inputs, self._kept, strict=True):
+            asked = [call_of_row(item, row, self._calls) for row in rows]
+            fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
+            looked_up = [self._calls.kept(call) for call in fresh.values() if self._whole]
+            known |= dict.fromkeys(fresh, False) | dict(zip(fresh, await asyncio.gather(*looked_up), strict=False))
+            new = [call for identity, call in fresh.items() if not known[identity]]
+            self._texts += len(new)
+            self._tokens += sum(estimate_tokens(passage) for call in new for passage in call.passages)
+            if (key := self._stage.semi_join_key) is not None:
+                for row, found in zip(rows, asked, strict=True):
+                    if found is not None:
+                        value = row.values[key]
+                        self._keys[value] = self._keys.get(value, False) or known[found[0]]
+
+    @property
+    def text_tokens(self) -> float:
+        """The mean of the texts of new calls; 0 where only parts of them are read."""
+        return self._tokens / max(1, self._texts) if self._whole else 0.0
+
+    @property
+    def kept(self) -> int:
+        return max(sum(known.values()) for known in self._kept)
+
+    @property
+    def new(self) -> int:
+        """Calls that are made for any content of the cached replies.
+
+        For a value of a semi-join's key one reply may do, and in a filter the replies to one of its inputs.
+        """
+        if self._stage.semi_join_key is not None:
+            wanted = self._stage.values_wanted
+            new = sum(not kept for kept in self._keys.values())
+            return new if wanted is None else max(0, min(new, wanted - len(self._keys) + new))
+        new_calls = [len(known) - sum(known.values()) for known in self._kept]
+        if self._stage.predicate is None:
+            return sum(new_calls)
+        return min(new_calls) if self.kept else max(new_calls)
+
+    @property
+    def share(self) -> float:
+        """The share of new calls among those seen; 0 where there were none."""
+        return self.new / max(1, self.new + self.kept)
+
+    def of(self, expected: int, rows: int | None) -> int:
+        """Return how many of so many calls, about so many rows, are expected to be new; None: a LIMIT stops them."""
+        if rows is not None:
+            return min(expected, self.new if self._all_seen else round(self.new * max(1.0, rows / self._rows)))
+        others = max(0, expected - self.kept)
+        return min(self.new, others) if self._all_seen else others
 
 
 @dataclass
@@ -33,16 +198,11 @@ class Watch:
     keeps: bool = True
 
     def done(self, rows: int, passed: int) -> None:
-        """Tell that so many rows of the stage are done, and so many of them passed."""
         self.tell(rows, self.total, passed)
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, where rows are there that are surely in the full result.
-
-    Attributes:
-        partial: the Result that holds them.
-    """
+    """Ctrl-C, where rows are there that are surely in the full result."""
 
     def __init__(self, partial: object) -> None:
         super().__init__("interrupted")
@@ -54,11 +214,7 @@ _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 @contextmanager
 def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True) -> Iterator[None]:
-    """Have the queries that are run in this block tell how far they are, and raise Interrupted at Ctrl-C.
-
-    Args:
-        keeps: False: who interrupts wants no rows, and what is cancelled ends as it would unwatched.
-    """
+    """Have the queries that are run in this block tell how far they are, and raise Interrupted at Ctrl-C."""
     token = _watch.set(Watch(tell, keeps=keeps))
     try:
         yield
@@ -67,7 +223,6 @@ def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True)
 
 
 def current_watch() -> Watch | None:
-    """Return what watches the query that is being run."""
     return _watch.get()
 
 
@@ -127,11 +282,6 @@ def list_warnings(
     *,
     certain: bool,
 ) -> Iterator[str]:
-    """Yield a sentence for each thing that was not as it should be, or was left out by choice.
-
-    Args:
-        certain: an unknown answer can only leave rows out.
-    """
     if unreadable := calls.unknown_answers.unreadable:
         yield f"{unreadable} answer(s) could not be read as the type asked for; they are NULL"
     if calls.unknown:

@@ -15,9 +15,8 @@ from almanaq.engines.protocols import Session
 from almanaq.models.protocols import Quote, TextCall
 from almanaq.suql.execution.calls import NOTHING, Outcome, TextCalls
 from almanaq.suql.execution.candidates import Candidate, PassageSelection, passages_of
-from almanaq.suql.execution.evidence import keeper
+from almanaq.suql.execution.evidence import SiteQuote, StageCounts, StageRow, keeper
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.stage_rows import SiteQuote, StageCounts, StageRow
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
@@ -32,15 +31,12 @@ Cells = tuple[pa.RecordBatch, int] | None
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One row that waits for the truth of an atom."""
-
     replies: Mapping[str, Any]
     cells: Cells
     future: asyncio.Future[bool | None]
 
 
 def cells_read(stage: TextStage) -> tuple[str, ...]:
-    """Return the columns of a stage's source that conditions over answers read."""
     found = atoms(stage.predicate) if stage.predicate is not None else []
     conditions = (atom.expression for atom in found if isinstance(atom, Computed))
     columns = (c for condition in conditions for c in nodes_of(condition, exp.Column) if c.table == FROM_ALIAS)
@@ -48,12 +44,6 @@ def cells_read(stage: TextStage) -> tuple[str, ...]:
 
 
 class ComputedAtoms:
-    """Evaluates computed atoms for rows whose answers are known, in batches.
-
-    Args:
-        with_: members of WITH that the atoms' subqueries may need.
-    """
-
     def __init__(self, session: Session, renderer: Renderer, with_: exp.With | None) -> None:
         self._session, self._renderer, self._with = session, renderer, with_
         self._waiting: dict[str, list[_Asked]] = {}
@@ -66,9 +56,9 @@ class ComputedAtoms:
             replies: the computed columns that it refers to.
             cells: the row's own, as the database gave them: as Python objects some would come back as others.
         """
-        known = _without_database(atom, replies)
-        if known is not _ASK_DATABASE:
-            return known  # type: ignore[return-value]
+        node = atom.expression
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and is_text_column(node.this):
+            return (replies[node.this.name] is None) != bool(node.args.get("negate"))  # without the database
         future: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(atom.column, [])
         waiting.append(_Asked(replies, cells, future))
@@ -99,7 +89,8 @@ class ComputedAtoms:
         stored = pa.table({"_i": pa.array(range(len(rows)), pa.int64())})
         for key, reference in references.items():
             if reference.table == TEXT_ALIAS:
-                stored = stored.append_column(key, _replies([row.replies[key] for row in rows], key))
+                values = [row.replies[key] for row in rows]
+                stored = stored.append_column(key, pa.array(values, pa.bool_() if "_" in key else pa.string()))
             else:
                 stored = stored.append_column(*_cells(rows, key))
         self._renderer.store(name, stored)
@@ -124,34 +115,12 @@ class ComputedAtoms:
         return truths
 
 
-def _replies(values: list[Any], key: str) -> pa.Array:
-    return pa.array(values, pa.bool_() if "_" in key else pa.string())
-
-
 def _cells(rows: list[_Asked], key: str) -> tuple[pa.Field, pa.ChunkedArray]:
-    """Return a column of the rows, and its field, from the batches that they stand in."""
     places = [row.cells for row in rows if row.cells is not None]
-    chunks = [
-        part[0][0].column(key).take(pa.array([number for _, number in part], pa.int64())) for part in _runs(places)
-    ]
+    runs = [list(part) for _, part in itertools.groupby(places, key=lambda place: id(place[0]))]
+    chunks = [part[0][0].column(key).take(pa.array([number for _, number in part], pa.int64())) for part in runs]
     field = places[0][0].schema.field(key)
     return field, pa.chunked_array(chunks, field.type)
-
-
-def _runs(places: list[tuple[pa.RecordBatch, int]]) -> list[list[tuple[pa.RecordBatch, int]]]:
-    """Return rows that follow each other in one batch, together."""
-    return [list(part) for _, part in itertools.groupby(places, key=lambda place: id(place[0]))]
-
-
-_ASK_DATABASE = object()
-
-
-def _without_database(atom: Computed, values: Mapping[str, Any]) -> object:
-    """Decide `answer(…) IS [NOT] NULL` here: it needs no database."""
-    node = atom.expression
-    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) and is_text_column(node.this):
-        return (values[node.this.name] is None) != bool(node.args.get("negate"))
-    return _ASK_DATABASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +128,7 @@ class RowContext:
     """What the rows of one stage share.
 
     Attributes:
-        inputs: what each site reads, by its id.
-        needs: the sites whose answers each atom of the predicate rests on, by the atom's column.
         selection: reads only the best passages of each document; None reads all.
-        counts: record which cells were asked about.
-        whole: no row is cancelled but with the whole stage.
     """
 
     inputs: Mapping[str, SiteInput]
@@ -187,7 +152,6 @@ class RowEvaluation:
         self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
 
     async def select_passages(self) -> None:
-        """Keep only the passages that the user's choice lets be read."""
         selection = self._context.selection
         for site, passages in self._passages.items() if selection is not None else ():
             assert selection is not None
@@ -234,14 +198,16 @@ class RowEvaluation:
         return (await self.outcome(site)).probabilities.get(literal)
 
     async def outcome(self, site: str) -> Outcome:
-        """Return the outcome of a site for the row, asking if need be."""
         if site not in self._outcomes:
             found = self._call(site)
             if found is None:
                 self._outcomes[site] = NOTHING
             else:
                 item = self._context.inputs[site]
-                self._count_cell(item)
+                column = f"{item.relation}.{item.column}"
+                if item.relation and column not in self._asked:
+                    self._asked.add(column)
+                    self._context.counts.cells[column] += 1
                 calls = self._context.calls
                 answered = calls.within(item.site, await calls.ask(*found, here=self._context.whole))
                 self._outcomes[site] = answered
@@ -251,14 +217,7 @@ class RowEvaluation:
                     )
         return self._outcomes[site]
 
-    def _count_cell(self, item: SiteInput) -> None:
-        column = f"{item.relation}.{item.column}"
-        if item.relation and column not in self._asked:
-            self._asked.add(column)
-            self._context.counts.cells[column] += 1
-
     def result(self) -> StageRow:
-        """Return the row with its computed columns and quotes."""
         quotes = [self._cite(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
         names = {name for item in self._context.inputs.values() for name in item.key}
         key = {name: self._candidate.values[name] for name in names}
@@ -274,23 +233,19 @@ class RowEvaluation:
         return values
 
     def _cite(self, site: str, quote: Quote) -> SiteQuote:
-        text = self._passages[site][quote.passage] if keeper() is not None else None
-        return SiteQuote(self._context.inputs[site], self._question(site), self._place_in_document(site, quote), text)
-
-    def _place_in_document(self, site: str, quote: Quote) -> Quote:
         """Return a quote with the number of its passage in the whole document."""
-        document = self._candidate.values[self._context.inputs[site].document]
-        numbers = self._numbers.get(site)
+        item = self._context.inputs[site]
+        text = self._passages[site][quote.passage] if keeper() is not None else None
+        numbers, document = self._numbers.get(site), self._candidate.values[item.document]
         number = numbers[quote.passage] if numbers is not None else quote.passage
         if isinstance(document, list):
             number = [i for i, part in enumerate(document) if part is not None and str(part).strip()][number]
-        return replace(quote, passage=number)
+        return SiteQuote(item, self._question(site), replace(quote, passage=number), text)
 
     def _question(self, site: str) -> str:
         return question_of(self._context.inputs[site], self._candidate)
 
     def _call(self, site: str) -> tuple[bytes, TextCall] | None:
-        """Return the call that a site takes, with its identity; None where there is nothing to read or to ask."""
         if site not in self._call_of:
             asked = self._context.inputs[site].site
             self._call_of[site] = call_of(asked, self._passages[site], self._question(site), self._context.calls)
@@ -313,8 +268,6 @@ def call_of(site: Site, passages: tuple[str, ...], question: str, calls: TextCal
 
 
 def calls_of(inputs: Sequence[SiteInput], calls: TextCalls) -> Callable[[Candidate], frozenset[bytes]]:
-    """Return what gives the identities of the calls that a candidate may take."""
-
     def asks(candidate: Candidate) -> frozenset[bytes]:
         found = (call_of_row(item, candidate, calls) for item in inputs)
         return frozenset(call[0] for call in found if call is not None)
@@ -323,12 +276,10 @@ def calls_of(inputs: Sequence[SiteInput], calls: TextCalls) -> Callable[[Candida
 
 
 def call_of_row(item: SiteInput, candidate: Candidate, calls: TextCalls) -> tuple[bytes, TextCall] | None:
-    """Return the call about a row's whole document, as `call_of` does."""
     return call_of(item.site, passages_of(candidate.values[item.document]), question_of(item, candidate), calls)
 
 
 def sites_needed(atom: Atom) -> tuple[str, ...]:
-    """Return the ids of the sites whose answers an atom rests on."""
     match atom:
         case Verdict(name):
             return (site_of(name),)

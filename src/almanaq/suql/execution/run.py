@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.engines.protocols import Database, Session
-from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded, ModelError
+from almanaq.errors import BudgetExceeded, DatabaseError, DeadlineExceeded
 from almanaq.models.budget import Spending, operator
 from almanaq.models.prompts import one_fence
 from almanaq.models.protocols import Models
@@ -24,21 +25,25 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.approximate_stages import AnyRun, ApproximateFilter, StageRuns
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import (
+    Candidates,
     CandidateStream,
+    FewestNewCalls,
     Listed,
     MostSimilarFirst,
     PassageSelection,
     Similarity,
-    similar_candidates,
+    is_of_pairs,
+    totals,
+    tries_by_similarity,
 )
-from almanaq.suql.execution.evidence import EvidenceBook, UnknownAnswers
-from almanaq.suql.execution.forecast import (
-    Forecast,
-    NewCalls,
-    at_most,
-    count_rows,
-    current_confirmation,
-    expected_calls,
+from almanaq.suql.execution.evidence import (
+    EvidenceBook,
+    ProjectedRows,
+    Spellings,
+    StageRow,
+    UnknownAnswers,
+    payload_of,
+    warn_unsorted,
 )
 from almanaq.suql.execution.guards import (
     call_budget,
@@ -49,36 +54,29 @@ from almanaq.suql.execution.guards import (
     rows_are_sure,
 )
 from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
-from almanaq.suql.execution.report import RunReport, current_watch, list_warnings, table_order
+from almanaq.suql.execution.report import (
+    Forecast,
+    NewCalls,
+    RunReport,
+    at_most,
+    count_rows,
+    current_confirmation,
+    current_watch,
+    expected_calls,
+    list_warnings,
+    table_order,
+)
 from almanaq.suql.execution.row_evaluation import calls_of, cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
-from almanaq.suql.execution.stage_rows import ProjectedRows, Spellings, StageRow, payload_of, warn_unsorted
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.execution.trial_order import (
-    Candidates,
-    FewestNewCalls,
-    has_vectors,
-    is_of_pairs,
-    ordered_by_vectors,
-    tries_by_similarity,
-)
-from almanaq.suql.plan.estimate import Sharing, asked_together, text_estimate
-from almanaq.suql.plan.stages import (
-    Materialize,
-    NativeQuery,
-    NativeTable,
-    Plan,
-    Stage,
-    TextStage,
-)
+from almanaq.suql.plan.estimate import Sharing, text_estimate
+from almanaq.suql.plan.stages import Materialize, NativeQuery, NativeTable, Plan, Stage, TextStage
 from almanaq.suql.result import Trace
 
 
 @dataclass(frozen=True)
 class ExecutionContext:
-    """The source, the models, and what compares texts."""
-
     database: Database
     catalog: Catalog
     models: Models
@@ -127,7 +125,7 @@ class Run:
             concurrency=options.concurrency,
             cited=cited,
             unknown_answers=UnknownAnswers(context.catalog),
-            beside=asked_together(plan, Sharing.of(reader)),
+            beside=[i.site for s in plan.stages if isinstance(s, TextStage) for i in Sharing.of(reader).beside(s)],
         )
         self._casts = self._renderer.casts = AnswerCasts(self.calls.cast, session, self._renderer)
         self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
@@ -156,7 +154,6 @@ class Run:
         self.report = RunReport()
 
     async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Run every stage; give the result's rows and the evidence for each."""
         await self.link()
         await self.run_stages(self._plan.stages)
         return await self._result()
@@ -201,7 +198,6 @@ class Run:
             ]
 
     async def run_stages(self, stages: Sequence[Stage]) -> None:
-        """Run stages one after another; each makes its table."""
         for stage in stages:
             started = time.perf_counter()
             with one_fence():
@@ -223,7 +219,6 @@ class Run:
                 await self._text(stage)
 
     async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Run the last SELECT; give its rows and the evidence for each."""
         parameters = select.parameters if isinstance(select, NativeQuery) else ()
         sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
         return await self._finish(await in_thread(fetch_result, self._session, sql, parameters, self._options))
@@ -279,7 +274,6 @@ class Run:
             return None
 
     async def _project(self, stage: TextStage) -> None:
-        """Ask for the texts of an output; every row passes, and none is held longer than until it is answered."""
         projected = ProjectedRows(stage, self._spellings)
         async for rows in self._batches(stage, self._stage_run(stage)):
             self._keep_evidence(stage, rows)
@@ -289,7 +283,6 @@ class Run:
         await in_thread(self._renderer.store, stage.name, table)
 
     async def batches(self, stage: TextStage) -> AsyncIterator[None]:
-        """Run a text filter; make its table of each batch of rows that pass."""
         found = self._batches(stage, self._stage_run(stage))
         try:
             async for rows in found:
@@ -299,9 +292,10 @@ class Run:
             await found.aclose()  # type: ignore[attr-defined]
 
     async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
-        """Yield the rows of a text stage as they pass; closing the iterator leaves nothing under way."""
         await find_options(stage, self.calls, self._session, self._renderer)
-        candidates = await self._order_candidates(stage) if self._comes_as_found(stage) else None
+        # Candidates that are tried as the database finds them are found before they are counted: that spends nothing.
+        as_found = self._options.candidates is None and not tries_by_similarity(stage, self._options)
+        candidates = await self._order_candidates(stage) if as_found else None
         try:
             await self._count(stage, run, candidates)
         except BaseException:
@@ -320,7 +314,6 @@ class Run:
             self._sent.update(run.counts.cells)
 
     async def _count(self, stage: TextStage, run: AnyRun, candidates: Candidates | None) -> None:
-        """Refuse what goes beyond the budget or is not confirmed; tell who watches how many rows there are."""
         watch, budget = current_watch(), self._budget
         guarded = run if isinstance(run, StageRun) and budget is not None and not self._asked else None
         confirmation = current_confirmation() if self._context.models.reader.paid else None
@@ -348,15 +341,10 @@ class Run:
             watch.total = rows
 
     def _forecast(self, stage: TextStage, own: int, later: int, text_tokens: float) -> Forecast:
-        """Return what the query is about to take: a stage's own calls, and those of later ones."""
         models = self._context.models
         found = text_estimate(stage, 0, own + later, text_tokens, Sharing.of(models.reader))
         money = None if models.price is None else models.price.of(found.tokens, found.output_tokens)
         return Forecast(found.calls, found.requests, found.tokens, money)
-
-    def _comes_as_found(self, stage: TextStage) -> bool:
-        """Return whether candidates are tried as the database finds them: finding them then spends nothing."""
-        return self._options.candidates is None and not tries_by_similarity(stage, self._options)
 
     def _stage_run(self, stage: TextStage) -> AnyRun:
         run = self._stage_runs.of(stage)
@@ -366,7 +354,6 @@ class Run:
         return run
 
     async def _store(self, stage: TextStage, rows: list[StageRow]) -> None:
-        """Keep the evidence of a filter's rows, and make its table."""
         self._keep_evidence(stage, rows)
         await in_thread(self._renderer.store_rows, stage.name, [row.row for row in rows])
 
@@ -380,26 +367,16 @@ class Run:
         return deadline is not None and time.perf_counter() - self._started >= deadline
 
     async def _order_candidates(self, stage: TextStage) -> Candidates:
-        """Return a stage's candidates in the order in which they are to be tried (semantics 9)."""
         similarity = self._context.similarity
         most = self._options.candidates if stage.predicate is not None else None
         by_similarity = tries_by_similarity(stage, self._options)
         payload = self._plan.output.payload if stage is self._plan.stages[-1] else ()
         cells = cells_read(stage)
-        if (by_similarity or most is not None) and has_vectors(stage, self._context.catalog):
-            try:
-                select, unused = await in_thread(ordered_by_vectors, stage, self._context.catalog, similarity)
-            except ModelError as problem:
-                if most is not None:
-                    raise
-                select, unused, by_similarity = None, [table_order(problem)], False
-            self._warnings += unused
-            if select is not None:
-                select = select if most is None else select.limit(most, copy=False)
-                return CandidateStream(self._session, self._renderer.sql(select), payload=payload, cells=cells)
         sql = self._renderer.sql(stage.source)
         if most is not None:
-            return Listed(await similar_candidates(self._session, sql, stage.inputs, similarity, most, cells))
+            found = [candidate async for candidate in CandidateStream(self._session, sql, cells=cells)]
+            scores = await in_thread(totals, found, stage.inputs, similarity)
+            return Listed([found[i] for i in np.argsort(-scores, kind="stable")[:most]])
         if by_similarity:
             pairs = is_of_pairs(stage)
             similar = MostSimilarFirst(
@@ -411,7 +388,6 @@ class Run:
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
 
     async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Name the visible columns, and turn the hidden ones into evidence; leave out rows beyond the most wanted."""
         output = self._plan.output
         table, cut = cut_rows(table, self._options.max_rows)
         self._cut = self._cut or bool(cut)

@@ -29,7 +29,6 @@ class EmbedderSimilarity:
     """Cosine similarity of an embedder's vectors; a text is embedded once, and again after others have pushed it out.
 
     Args:
-        embed: gives unit vectors for passages: of an embedder, or of a store that keeps them on disk.
         embed_questions: gives those of constraints; None: `embed` does.
     """
 
@@ -43,7 +42,6 @@ class EmbedderSimilarity:
         self._lock = threading.Lock()
 
     def vector(self, constraint: str) -> NDArray[np.float32]:
-        """Return the vector of a text constraint, for a database that compares it with its own."""
         key = hash(constraint)
         vector = self._asked.get(key)
         if vector is None:
@@ -68,11 +66,9 @@ class EmbedderSimilarity:
         return np.fromiter((known[key] for key in keys), np.float32, len(keys))
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts that are compared with one another."""
         return self._vectors_of(texts)
 
     def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of texts; those used last are kept."""
         keys = list(map(hash, texts))
         with self._lock:
             vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
@@ -107,12 +103,7 @@ _BLOCK = 8192
 
 
 class TextVectors:
-    """Gives each text a row of a matrix of vectors, embedded when it is first met.
-
-    Args:
-        embed: gives unit vectors for texts: an embedder's `embed`, or the `vectors` of a store that keeps them on disk.
-        remote: whether the texts leave this machine.
-    """
+    """Gives each text a row of a matrix of vectors, embedded when it is first met."""
 
     def __init__(self, embed: Callable[[Sequence[str]], Matrix], *, remote: bool = False) -> None:
         self.remote = remote
@@ -154,7 +145,6 @@ class TextVectors:
             return self._matrix[distinct], numbers
 
     def _with_one(self, rows: Rows, query: int) -> NDArray[np.float64]:
-        """Return the cosines of rows with one row."""
         count, vector = len(self._row_of), self._matrix[query]
         if 2 * len(rows) > count:
             dots = (self._matrix[:count] @ vector)[rows]
@@ -211,7 +201,6 @@ class TextVectors:
 
 
 def _in_blocks(compute: Callable[..., NDArray[Any]], *columns: Rows) -> NDArray[Any]:
-    """Return what a function makes of columns, which it is given some rows at a time."""
     starts = range(0, max(1, len(columns[0])), _BLOCK)
     return np.concatenate([compute(*(column[at : at + _BLOCK] for column in columns)) for at in starts])
 
@@ -260,7 +249,6 @@ _LEFT, _RIGHT = 512, 8192
 async def compared(
     stage: SimilarityStage | SimilarityJoin, vectors: TextVectors, session: Session, renderer: Renderer
 ) -> pa.Table:
-    """Return the table that a stage makes."""
     tables = [await in_thread(session.fetch, renderer.sql(select)) for select in selects_of(stage)]
     if isinstance(stage, SimilarityJoin):
         return await in_thread(similar_pairs, vectors, tables[0], tables[1], stage.at_least)
@@ -268,7 +256,6 @@ async def compared(
 
 
 def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[SimilarityCall]) -> pa.Table:
-    """Return the table of a SimilarityStage from the rows of its source."""
     made = {ROW: rows.column(ROW)}
     for call in calls:
         other = call.words if call.other is None else rows.column(call.other)
@@ -280,7 +267,6 @@ def similar_rows(vectors: TextVectors, rows: pa.Table, calls: Sequence[Similarit
 
 
 def _filter_scores(table: pa.Table, call: SimilarityCall) -> pa.Table:
-    """Return the rows whose score of a call does not keep them from being wanted."""
     scores = table.column(call.column).to_numpy()  # NULL is no number
     if call.at_least is not None:
         return table.filter(pa.array(scores >= call.at_least))
@@ -292,7 +278,6 @@ def _filter_scores(table: pa.Table, call: SimilarityCall) -> pa.Table:
 
 
 def similar_pairs(vectors: TextVectors, left: pa.Table, right: pa.Table, at_least: float) -> pa.Table:
-    """Return the table of a SimilarityJoin from the rows of its sides."""
     first, first_numbers = vectors.vectors(left.column("d"))
     second, second_numbers = vectors.vectors(right.column("d"))
     i, j, scores = pairs_above(first, second, at_least)
@@ -386,7 +371,6 @@ def _shorten(turned: Matrix, width: int) -> Matrix:
 
 
 def _candidates(left: Matrix, right: Matrix, at_least: float) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the pairs whose inner product is not below a bound, block by block."""
     for start in range(0, len(right), _RIGHT):
         product = left @ right[start : start + _RIGHT].T
         places = np.flatnonzero(product >= at_least)

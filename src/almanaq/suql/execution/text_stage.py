@@ -7,14 +7,14 @@ import bisect
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence, Sized
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from typing import Any
 
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
+from almanaq.suql.execution.evidence import StageCounts, StageRow
 from almanaq.suql.execution.report import Watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of, sites_needed
-from almanaq.suql.execution.stage_rows import StageCounts, StageRow
 from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 
@@ -73,7 +73,6 @@ class SemiJoinQueue:
 
     @property
     def _last(self) -> int | None:
-        """The place of the last value that is wanted; None as long as too few have passed."""
         wanted = self._wanted
         if wanted is None or len(self._found) < wanted:
             return None
@@ -85,14 +84,14 @@ class SemiJoinQueue:
         return last is None or self._passed[number] <= last
 
     def next(self) -> Candidate | None:
-        """Return a candidate that has waited for its turn."""
         return heapq.heappop(self._ready)[2] if self._ready else None
 
     def holds_back(self, candidate: Candidate) -> bool:
         """Tell whether a candidate is not to be tried now; if it is, it counts as being tried until it is done."""
         if self._column is None:
             return False
-        value, asks = candidate.values[self._column], self._hash_asked(candidate)
+        # A hash of what it asks, which holds no text; equal ones of two, in 2^64, cost an order.
+        value, asks = candidate.values[self._column], 0 if self._asks is None else hash(self._asks(candidate))
         place = self._places.setdefault(value, candidate.number)
         last = self._last
         if value in self._found or (last is not None and place > last):
@@ -119,12 +118,12 @@ class SemiJoinQueue:
             self._passed[number] = self._places[value]
             self._find(value)
         elif waiting := self._waiting.get(value):
-            self._let(waiting.pop(next(iter(waiting))), costs=True)
+            self._enqueue_ready(waiting.pop(next(iter(waiting))), costs=True)
         if asked and self._asks is not None:
             self._known.add(asks)
             for other, place in self._alike.pop(asks, ()):
                 if place in self._waiting.get(other, ()):
-                    self._let(self._waiting[other].pop(place), costs=False)
+                    self._enqueue_ready(self._waiting[other].pop(place), costs=False)
 
     def _find(self, value: Any) -> None:
         if value not in self._found:
@@ -139,12 +138,8 @@ class SemiJoinQueue:
         if not undecided:
             self._undecided.pop(value, None)
 
-    def _let(self, candidate: Candidate, *, costs: bool) -> None:
+    def _enqueue_ready(self, candidate: Candidate, *, costs: bool) -> None:
         heapq.heappush(self._ready, (costs, candidate.number, candidate))
-
-    def _hash_asked(self, candidate: Candidate) -> int:
-        """Return a hash of what a candidate asks, which holds no text; equal ones of two, in 2^64, cost an order."""
-        return 0 if self._asks is None else hash(self._asks(candidate))
 
 
 class StageRun:
@@ -156,7 +151,6 @@ class StageRun:
         selection: reads only the best passages of each document, by the user's choice; None reads all.
         steady: LIMIT keeps the rows that were tried first, however long the calls of each take; else those whose calls
             come first, and the same query may give other rows.
-        watch: receives the progress of the run.
     """
 
     def __init__(
@@ -187,7 +181,7 @@ class StageRun:
         self._ended: asyncio.Queue[asyncio.Task[StageRow | None]] = asyncio.Queue()
         self._open: set[int] = set()
         self._exhausted = False
-        self._taught: MostSimilarFirst | None = None
+        self._learning_source: MostSimilarFirst | None = None
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
@@ -197,12 +191,14 @@ class StageRun:
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""
         released = 0
-        self._taught = candidates if isinstance(candidates, MostSimilarFirst) else None
+        self._learning_source = candidates if isinstance(candidates, MostSimilarFirst) else None
         under_way: dict[asyncio.Task[StageRow | None], Candidate] = {}
         made = self._calls.made
         try:
             while True:
-                if self._may_start(under_way):
+                # While others are under way, only as many as fill a request that several share.
+                room = self._rows_to_try() - len(under_way)
+                if not under_way or (room >= self._calls.company and not self._in_rounds):
                     async with self._calls.hold():
                         await self._start_rows(candidates, under_way)
                 if self._limit_is_met() or (not under_way and self._exhausted):
@@ -215,24 +211,17 @@ class StageRun:
                     yield rows
         finally:
             self.counts.calls = self._calls.made - made
-            await _cancel(under_way)
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
         self._open.clear()
         if rows := self._release(released):
             yield rows
 
-    def _may_start(self, under_way: Sized) -> bool:
-        """Return whether more rows are started now.
-
-        While others are under way, only as many as fill a request that several share: fewer wait for their company.
-        """
-        room = self._rows_to_try(self._passed) - len(under_way)
-        return not under_way or (room >= self._calls.company and not self._in_rounds)
-
     async def _start_rows(
         self, candidates: AsyncIterator[Candidate], under_way: dict[asyncio.Task[StageRow | None], Candidate]
     ) -> None:
-        """Start as many rows as may be under way; what is clear without asking is decided on the spot."""
-        while len(under_way) < self._rows_to_try(self._passed):
+        while len(under_way) < self._rows_to_try():
             candidate = await self._next_candidate(candidates, may_wait=bool(under_way))
             if candidate is None:
                 return
@@ -251,9 +240,13 @@ class StageRun:
             under_way[task] = candidate
 
     async def _next_candidate(self, candidates: AsyncIterator[Candidate], *, may_wait: bool) -> Candidate | None:
-        """Return a candidate that was held back, else the next of the source; None where there is neither now."""
         candidate = self._semi_join.next()
-        if may_wait and candidate is None and self._taught is not None and self._taught.waits_for_outcomes:
+        if (
+            may_wait
+            and candidate is None
+            and self._learning_source is not None
+            and self._learning_source.waits_for_outcomes
+        ):
             return None
         if candidate is None and not self._exhausted and self._semi_join.takes_more:
             candidate = await anext(candidates, None)
@@ -263,7 +256,6 @@ class StageRun:
         return candidate
 
     async def _wait_for_a_row(self, under_way: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
-        """Wait until a row is decided, and take note of those that are."""
         ended = [await self._ended.get()]
         ended += [self._ended.get_nowait() for _ in range(self._ended.qsize())]
         for task in ended:
@@ -271,8 +263,8 @@ class StageRun:
             row = task.result()
             self._open.discard(candidate.number)
             self._semi_join.done(candidate.number, passes=row is not None, asked=True)
-            if self._taught is not None:
-                self._taught.learn(candidate, passes=row is not None)
+            if self._learning_source is not None:
+                self._learning_source.learn(candidate, passes=row is not None)
             if row is not None:
                 self._passed.append(row)
         if self._watch is not None:
@@ -290,19 +282,16 @@ class StageRun:
         return self._passed_in_turn()[before : self._stage.stop_after]
 
     def _passed_in_turn(self) -> list[StageRow]:
-        """Return the rows that passed before the first one that is still open."""
         first_open = min(map(self._turn, self._open), default=math.inf)
         return [row for row in self._by_turn() if self._turn(row.number) < first_open]
 
     def _turn(self, number: int) -> int:
-        """Return the place of a row among those that LIMIT cuts."""
         return number if self._stage.ordered else self._turns[number]
 
     def _by_turn(self) -> list[StageRow]:
         return sorted(self._passed, key=lambda row: self._turn(row.number) if self._in_turn else row.number)
 
     async def ask(self, candidates: Sequence[Candidate]) -> list[StageRow]:
-        """Run over candidates that are all there; give the rows that it kept."""
         async for _ in self.batches(Listed(candidates)):
             pass
         return self.kept()
@@ -327,13 +316,10 @@ class StageRun:
         return found
 
     def kept(self) -> list[StageRow]:
-        """Return the rows that the run kept, in source order."""
         return self._keep_first(self._by_turn())
 
     def sure(self) -> list[StageRow]:
-        """Return the rows that passed before the run was stopped and that no row still open could push out
-        of a LIMIT.
-        """
+        """Return the rows that passed before the run was stopped, less those that an open one could push out of it."""
         rows = self._by_turn()
         if self._in_turn and self._stage.stop_after is not None:
             opened = [self._turn(number) for number in self._open]
@@ -342,16 +328,14 @@ class StageRun:
         return self._keep_first(rows)
 
     def _keep_first(self, rows: list[StageRow]) -> list[StageRow]:
-        """Return the first rows, as many as LIMIT keeps, in source order."""
         rows = [row for row in rows if self._semi_join.keeps(row.number)]
         kept = sorted(rows[: self._stage.stop_after], key=lambda row: row.number)
         self.counts.passed = len(kept)
         return kept
 
-    def _rows_to_try(self, passed: list[StageRow]) -> int:
-        """Return how many rows may be under way: as many as a LIMIT still needs, times the speculation."""
+    def _rows_to_try(self) -> int:
         if self._stage.stop_after is not None:
-            missing = self._stage.stop_after - len(passed)
+            missing = self._stage.stop_after - len(self._passed)
         elif (values := self._semi_join.missing) is not None:
             missing = values
         else:
@@ -359,7 +343,6 @@ class StageRun:
         return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
 
     def _limit_is_met(self) -> bool:
-        """Return whether the rows that LIMIT keeps are known."""
         stop_after = self._stage.stop_after
         if (values := self._semi_join.missing) is not None:
             return values == 0 and not (self._in_rounds and self._open)
@@ -398,7 +381,6 @@ class StageRun:
         return {atom.column: mask(candidate.values[atom.column]) for atom in found}
 
     async def _evaluate(self, candidate: Candidate) -> StageRow | None:
-        """Find out what a row needs, one atom after another; None if it does not pass."""
         row = RowEvaluation(self._context, candidate)
         await row.select_passages()
         if self._stage.predicate is None:
@@ -431,8 +413,6 @@ class StageRun:
 
 
 class _Chances:
-    """How often each atom was TRUE so far, starting from an even chance."""
-
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, int]] = {}
 
@@ -448,9 +428,3 @@ class _Chances:
 def _is_decided(state: int) -> bool:
     """A row is decided when it surely passes or surely does not: FALSE and NULL come to the same."""
     return state == TRUE or not state & TRUE
-
-
-async def _cancel(tasks: dict[asyncio.Task[StageRow | None], Candidate]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

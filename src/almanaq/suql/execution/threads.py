@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
@@ -53,11 +53,6 @@ def given_up() -> threading.Event:
 
 
 def refuse_given_up(ended: threading.Event) -> None:
-    """End work that nobody waits for any longer.
-
-    Raises:
-        OperationalError: the query was stopped; who waited for it has gone.
-    """
     if ended.is_set():
         raise OperationalError("the query was stopped while it compared texts")
 
@@ -92,17 +87,14 @@ class DaemonThreads(Executor):
 
     def _run(self) -> None:
         while True:
-            _do(*self._work.get())
+            future, work = self._work.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # handed to whoever waits
+                    future.set_exception(error)
+            del future, work  # or an idle thread holds them
             self._idle.release()
-
-
-def _do(future: Future[Any], work: Callable[[], Any]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(work())
-    except BaseException as error:  # handed to whoever waits
-        future.set_exception(error)
 
 
 @cache
@@ -120,11 +112,7 @@ def _settle() -> None:
 
 
 class _SharedBlock:
-    """A block that threads enter as they like.
-
-    Args:
-        begin: runs before the first is inside; what it returns runs after the last.
-    """
+    """A block that threads enter as they like."""
 
     def __init__(self, begin: Callable[[], Callable[[], object]]) -> None:
         self._begin, self._lock, self._inside = begin, threading.Lock(), 0
@@ -145,16 +133,12 @@ class _SharedBlock:
                     self._end()
 
 
-_one_thread = _SharedBlock(lambda: threadpool_limits(1, user_api="blas").restore_original_limits)
+one_thread_each = _SharedBlock(lambda: threadpool_limits(1, user_api="blas").restore_original_limits).entered
+"""Let a product of matrices use the thread that asks for it, and no other, until the last such block is left.
 
-
-def one_thread_each() -> AbstractContextManager[None]:
-    """Let a product of matrices use the thread that asks for it, and no other, until the last such block is left.
-
-    BLAS's threads wait for one another without sleeping. On a machine with other work, or with as many callers as
-    cores, a product with them takes ten times the processor time of one without.
-    """
-    return _one_thread.entered()
+BLAS's threads wait for one another without sleeping. On a machine with other work, or with as many callers as cores, a
+product with them takes ten times the processor time of one without.
+"""
 
 
 _NEW_OBJECTS = 50_000
@@ -175,9 +159,5 @@ def _search_seldom() -> Callable[[], None]:
     return undo
 
 
-_seldom = _SharedBlock(_search_seldom)
-
-
-def collecting_seldom() -> AbstractContextManager[None]:
-    """Search for cycles seldom inside the block, and as before after the last of such blocks."""
-    return _seldom.entered()
+collecting_seldom = _SharedBlock(_search_seldom).entered
+"""Search for cycles seldom inside the block, and as before after the last of such blocks."""

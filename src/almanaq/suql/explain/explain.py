@@ -42,12 +42,7 @@ class StageLine:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values.
-
-    Attributes:
-        sent: the columns whose texts a model on another machine would see.
-        free: whether no language model is asked, so that text without tokens and money says all.
-    """
+    """A plan, laid out; `str()` gives text, `to_json()` the stages as plain values."""
 
     stages: tuple[StageLine, ...]
     steps: tuple[tuple[str, str], ...] = ()
@@ -55,16 +50,13 @@ class Explanation:
     free: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return one mapping per stage."""
         keys = ("stage", "name", "what", "predicted", "actual", "approximate")
         return [{key: getattr(line, key) for key in keys} for line in self.stages]
 
     def _repr_html_(self) -> str:
-        """Show the plan in a notebook."""
         return display.block(display.preformat_text(str(self)))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
-        """Show the plan as text."""
         printer.text(visible(str(self)))
 
     def __str__(self) -> str:
@@ -95,9 +87,6 @@ def explain_plan(
     """Lay out a plan.
 
     Args:
-        dialect: sqlglot's name of the SQL that the engine speaks, in which expressions are shown.
-        steps: the plan after each rule, for EXPLAIN VERBOSE.
-        actual: what each stage did, by name, for ANALYZE.
         cost: gives the dollars of a text stage, None where prices are unknown; without it, calls cost nothing.
         order: says in which order a text stage's rows are tried; "" where it is that of its source.
     """
@@ -133,7 +122,6 @@ def explain_plan(
 
 
 def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
-    """Return a logical plan as text: each block with the choices that the rules made for it."""
     lines = []
     show = _PlanText(dialect, plan.links)
     for stage in plan.stages:
@@ -144,12 +132,12 @@ def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
             lines.append(f"{stage.name}: {show.similarity(stage)}")
             continue
         lines.append(f"{stage.name}: text block over {show.sql(stage.source)}")
-        lines += [f"  {label}: {text}" for label, text in _choices(_remove_links(stage, plan.links), dialect)]
+        lines += [f"  {label}: {text}" for label, text in _choices(stage, show)]
     return "\n".join(lines) or "no text functions: the database runs the whole query"
 
 
-def _choices(block: TextBlock, dialect: str) -> list[tuple[str, str]]:
-    show = _PlanText(dialect, sites={site.id: site for site in block.sites})
+def _choices(block: TextBlock, show: _PlanText) -> list[tuple[str, str]]:
+    show = replace(show, sites={site.id: site for site in block.sites})
     per_value = block.semi_join_key if block.first_only else None
     found = [
         ("asks", "; ".join(show.call(site) + show.needed(site) for site in block.sites)),
@@ -180,7 +168,6 @@ def _describe(stage: TextStage, plan: Plan, show: _PlanText) -> str:
 
 
 def _describe_semi_join(stage: TextStage) -> str:
-    """Return when a semi-join stops; under ORDER BY with LIMIT it is a top-k with early termination."""
     stop = f"stop after one row for each value of {stage.semi_join_key}"
     if stage.values_wanted is None:
         return stop
@@ -191,7 +178,6 @@ def _describe_semi_join(stage: TextStage) -> str:
 
 
 def describe_condition(node: exp.Expr, sites: Sequence[Site], dialect: str) -> str:
-    """Return a condition over columns and computed columns as people write it."""
     return _PlanText(dialect, sites={site.id: site for site in sites}).expression(node)
 
 
@@ -200,25 +186,20 @@ _ENUM_CASTS = ("TEXT", "TEXT[]")
 
 @dataclass(frozen=True, slots=True)
 class _PlanText:
-    """Writes the parts of a plan in the engine's dialect, with columns and text calls as the query has them.
-
-    Attributes:
-        links: literals that wait to be linked; they are shown as the query writes them.
-        sites: the text calls by their ids, where computed columns take their places.
-    """
+    """Writes the parts of a plan in the engine's dialect, with columns and text calls as the query has them."""
 
     dialect: str
     links: tuple[Link, ...] = ()
     sites: Mapping[str, Site] = field(default_factory=dict)
 
     def sql(self, tree: exp.Expr) -> str:
-        """Return the SQL that a stage runs."""
-        written = resolve_links(tree, {link.id: link for link in self.links}, {link.id: () for link in self.links})
-        return written.sql(self.dialect)
+        return self._resolve(tree).sql(self.dialect)
 
     def expression(self, node: exp.Expr) -> str:
-        """Return an expression with its columns and text calls written out."""
-        return node.transform(self._write_out).sql(self.dialect)
+        return self._resolve(node).transform(self._write_out).sql(self.dialect)
+
+    def _resolve(self, tree: exp.Expr) -> exp.Expr:
+        return resolve_links(tree, {link.id: link for link in self.links}, {link.id: () for link in self.links})
 
     def _write_out(self, part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Cast) and isinstance(part.this, exp.Column) and part.to.sql("postgres") in _ENUM_CASTS:
@@ -234,7 +215,6 @@ class _PlanText:
         return part
 
     def call(self, site: Site) -> str:
-        """Return a call of a text function."""
         own = _PlanText(self.dialect)
         document = site.document
         read = document.name.split(".")[-1] if isinstance(document, exp.Column) else own.expression(document)
@@ -244,11 +224,9 @@ class _PlanText:
         return f"answer({read}, {own.expression(site.question)}{options})"
 
     def needed(self, site: Site) -> str:
-        """Return the condition under which a call is made; "" where it always is."""
         return f" where {self.expression(site.needed)}" if site.needed is not None else ""
 
     def predicate(self, predicate: Predicate) -> str:
-        """Return a predicate tree as people write conditions."""
         match predicate:
             case And(children):
                 return " AND ".join(map(self._bracket, children))
@@ -268,7 +246,6 @@ class _PlanText:
         return f"({text})" if isinstance(predicate, And | Or) else text
 
     def similarity(self, stage: SimilarityStage | SimilarityJoin) -> str:
-        """Return what a stage compares by meaning."""
         if isinstance(stage, SimilarityJoin):
             sides = f"left: {self.sql(stage.left)}\nright: {self.sql(stage.right)}"
             return f"{sides}\npairs: similarity(left.d, right.d) >= {stage.at_least:g}"
@@ -280,16 +257,6 @@ def _describe_call(call: SimilarityCall) -> str:
     wanted += [f"at least {call.at_least:g}"] if call.at_least is not None else []
     wanted += [f"the {call.most} highest"] if call.most is not None else []
     return f"compute: {', '.join(wanted)}"
-
-
-def _remove_links(block: TextBlock, links: tuple[Link, ...]) -> TextBlock:
-    """Return a block with the literals that wait to be linked as they were written."""
-    known, values = {link.id: link for link in links}, {link.id: () for link in links}
-
-    def written(node: exp.Expr | None) -> exp.Expr | None:
-        return resolve_links(node, known, values) if node is not None else None
-
-    return replace(block, where=written(block.where), condition=written(block.condition))
 
 
 def _figures(values: dict[str, Any], *, free: bool = False) -> str:

@@ -26,7 +26,6 @@ def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
 
 
 def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseError:
-    """Return an error of an unknown name as that of a private column where the name is one's."""
     private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
     if not private or not isinstance(error, UnknownNameError):
         return error

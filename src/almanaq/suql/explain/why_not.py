@@ -50,11 +50,9 @@ class WhyNot:
 
     @property
     def rejected(self) -> tuple[Condition, ...]:
-        """The conditions that keep the row out of the result."""
         return tuple(condition for condition in self.conditions if condition.truth is not True)
 
     def _repr_html_(self) -> str:
-        """Show in a notebook what each condition comes to, with the quotes folded."""
         rows = [
             (" ".join(filter(None, (each.said, each.reason and f"({each.reason})"))), each.text)
             for each in self.conditions
@@ -64,11 +62,9 @@ class WhyNot:
         return display.block(table, message, display.quotes_html([condition.evidence for condition in self.conditions]))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
-        """Show the same as text."""
         printer.text(visible(str(self)))
 
     def _describe_outcome(self) -> str:
-        """Say what is to be known where no condition keeps the row out."""
         if not self.conditions:
             return "no row of the relations in FROM has that key"
         return "" if self.rejected else _MEETS
@@ -83,15 +79,7 @@ class WhyNot:
 
 
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:
-    """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts.
-
-    Args:
-        key: values of columns that name the row.
-        dialect: sqlglot's name of the engine's SQL, in which the conditions are written.
-
-    Raises:
-        UnsupportedError: no block of the query has a WHERE with text; UnknownNameError: no such column there.
-    """
+    """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts."""
     found = [stage for stage in plan.stages if isinstance(stage, TextBlock) and stage.where_sites]
     if not found:
         raise UnsupportedError("no text function filters rows in this query; `why not` explains those that do")
@@ -120,7 +108,6 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> 
 
 
 def why_not(result: Result) -> WhyNot:
-    """Read the conditions off the result of a `why_not_plan`."""
     if not result.rows:
         return WhyNot(())
     evidence = result.evidence[0]
@@ -140,9 +127,6 @@ def why_not(result: Result) -> WhyNot:
 def _named_columns(
     block: TextBlock, key: Mapping[str, object]
 ) -> tuple[tuple[tuple[str, exp.Expr], ...], dict[str, object]]:
-    """Return the block's columns, those of the key among them, and the key's values by the names that
-    the block uses.
-    """
     columns = dict(block.columns)
     source = block.source.args["from_"].this
     named = {}

@@ -16,9 +16,14 @@ from almanaq.suql.optimizer.block_rules import (
     text_filter,
     weakest_condition,
 )
-from almanaq.suql.optimizer.derived_tables import merged_derived_tables, preserved_derived_tables
-from almanaq.suql.optimizer.pushed_conditions import inner_joins, pushed_conditions
-from almanaq.suql.optimizer.unused_outputs import exists_limit, unused_outputs
+from almanaq.suql.optimizer.query_rules import (
+    exists_limit,
+    inner_joins,
+    merged_derived_tables,
+    preserved_derived_tables,
+    pushed_conditions,
+    unused_outputs,
+)
 from almanaq.suql.plan.stages import LogicalPlan, TextBlock
 from almanaq.suql.text_functions import has_text
 
@@ -62,7 +67,6 @@ def optimize(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> LogicalPlan:
 
 
 def steps(plan: LogicalPlan, rules: tuple[Rule, ...] = RULES) -> Iterator[tuple[str, LogicalPlan]]:
-    """Yield the name of each rule and the plan after it."""
     for rule in rules:
         stages = tuple(rule(stage) if isinstance(stage, TextBlock) else stage for stage in plan.stages)
         plan = replace(plan, stages=stages)

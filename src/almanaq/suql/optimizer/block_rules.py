@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from almanaq.suql.plan.joins import number_in
 from almanaq.suql.plan.predicates import And, Predicate, PredicateBuilder, any_of, conjuncts, looked_at_under, weakest
-from almanaq.suql.plan.semi_joins import number_in
 from almanaq.suql.plan.sites import is_text_column, site_of, text_columns
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
@@ -42,7 +42,6 @@ def lazy_branches(block: TextBlock) -> TextBlock:
 
 
 def _asked_first(uses: list[list[exp.Expr]]) -> set[str]:
-    """Return the sites that conditions refer to."""
     return {site_of(name) for use in uses for part in use for name in text_columns(part)}
 
 

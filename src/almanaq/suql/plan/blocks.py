@@ -15,16 +15,17 @@ from almanaq.suql.catalog.sources import (
     keys_of_grouping_sets,
 )
 from almanaq.suql.plan.predicates import ask_lazily, conjuncts
-from almanaq.suql.plan.references import (
+from almanaq.suql.plan.sites import (
     CLAUSES_OF_ROWS,
     carry,
     in_where,
+    is_nested_call,
     own_columns,
     parts_beside,
     take_rows,
+    text_unit,
     where_of,
 )
-from almanaq.suql.plan.sites import is_nested_call, text_unit
 from almanaq.suql.plan.stages import ORDINAL
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, table_alias
 from almanaq.suql.text_functions import (
@@ -100,11 +101,9 @@ def is_plain(block: exp.Select) -> bool:
 
 
 def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
-    """Return whether more rows in a table could never take away a row that a block gives.
+    """Return whether more rows in one of the tables `made` could never take away a row that a block gives.
 
-    Args:
-        made: tables with such rows; nested queries may read others only.
-        cut: whether it is known elsewhere which rows a LIMIT keeps.
+    `cut`: it is known elsewhere which rows a LIMIT keeps.
     """
     shown = [item for item in block.expressions if item.alias_or_name != ORDINAL]  # numbers in order stay in order
     plain = block.copy()
@@ -122,14 +121,11 @@ def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
 
 
 def is_aggregated(block: exp.Select) -> bool:
-    """Return whether a block gives one row per group."""
     return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
 
 
 def is_cut_or_grouped(block: exp.Select) -> bool:
-    """Return whether a block may have no rows, or has some, for another reason than that its FROM and
-    WHERE give any.
-    """
+    """Return whether a block has rows, or none, for another reason than that its FROM and WHERE give any."""
     return (
         bool(block.args.get("limit") or block.args.get("offset"))
         or is_aggregated(block)
@@ -157,34 +153,27 @@ def drop_constant_keys(block: exp.Select) -> None:
         order.set("expressions", kept)
         if not kept:
             order.pop()
-            _limit_by_nothing(block)
-
-
-def _limit_by_nothing(block: exp.Select) -> None:
-    """Make FETCH … WITH TIES plain where nothing orders the rows: every row is a tie of the first."""
-    fetch = block.args.get("limit")
-    if isinstance(fetch, exp.Fetch):
-        count = fetch.args.get("count")
-        none = count is not None and count.name == "0"
-        block.set("limit", exp.Limit(expression=exp.Literal.number(0)) if none else None)
+            fetch = block.args.get("limit")
+            if isinstance(fetch, exp.Fetch):  # WITH TIES: where nothing orders the rows, each is a tie of the first
+                count = fetch.args.get("count")
+                none = count is not None and count.name == "0"
+                block.set("limit", exp.Limit(expression=exp.Literal.number(0)) if none else None)
 
 
 def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
-    """Move a block's FROM and WHERE into a derived table that also computes some of its expressions.
+    """Move a block's FROM and WHERE into a derived table that also computes some of its expressions, and return it.
 
     With unit `f(a)`, `SELECT max(f(a)) FROM t WHERE w` becomes
-    `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`.
-    The rows stay the same, since the derived table has one row for each that reached the block's other clauses.
-
-    Args:
-        units: expressions of the block outside FROM and WHERE (or within `above`) to compute below.
-        above: conjuncts of WHERE that stay above.
-
-    Returns:
-        the derived table's SELECT, now the block's only FROM item under the alias `name`.
+    `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`. The rows stay the same, since the derived table has
+    one row for each that reached the block's other clauses. The conjuncts `above` of WHERE stay above.
     """
     kept = _drop_conjuncts(block, above or [])
-    computed = _compute_below(units, name)
+    computed: dict[str, exp.Expr] = {}
+    labels: dict[str, str] = {}
+    for unit in units:  # equal ones share a column
+        label = labels.setdefault(unit.sql(), f"u{len(labels)}")
+        computed.setdefault(label, unit.copy())
+        unit.replace(column(name, label))
     parts = parts_beside(block, CLAUSES_OF_ROWS) + kept
     carried = carry(own_columns(block, *parts), name)
     inner = take_rows(block)
@@ -251,13 +240,9 @@ def split_ordering(block: exp.Select, name: str) -> bool:
     read = [query for key in keys for query in nested_queries(key) if query.find(exp.Window) is not None]
     if not read or not is_plain(block) or not own_text_calls(block):
         return False
-    derive(block, name, [_whole(query) for query in read])
+    # An EXISTS or IN around a query is computed with it.
+    derive(block, name, [q.parent if isinstance(q.parent, exp.Exists | exp.In) else q for q in read])
     return True
-
-
-def _whole(query: exp.Query) -> exp.Expr:
-    """Return the expression that a nested query is: with EXISTS or IN around it, if it has one."""
-    return query.parent if isinstance(query.parent, exp.Exists | exp.In) else query
 
 
 def split_sets(block: exp.Select, name: str) -> bool:
@@ -337,22 +322,15 @@ def _put_back(block: exp.Select, holder: exp.Tuple, having: exp.Having | None) -
 
 
 def _reads_groups(block: exp.Select) -> bool:
-    """Return whether a text function (or a nested query with text) stands above the grouping."""
     keys = _group_keys(block)
-    parts = [*block.expressions, block.args.get("having"), block.args.get("order"), block.args.get("distinct")]
-    for part in parts:
-        if part is None:
-            continue
-        readers = [*own_text_calls(part), *(query for query in nested_queries(part) if has_text(query))]
-        if any(not _below_grouping(reader, block, keys) for reader in readers):
-            return True
-    return False
-
-
-def _below_grouping(node: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
-    if isinstance(node, exp.Anonymous) and any(is_read_from(node, key, _type_of(text_unit(node))) for key in keys):
-        return True
-    return is_grouped(node, block, keys)
+    clauses = [*block.expressions, *(block.args.get(name) for name in ("having", "order", "distinct"))]
+    parts = [part for part in clauses if part is not None]
+    readers = [reader for part in parts for reader in (*own_text_calls(part), *filter(has_text, nested_queries(part)))]
+    return not all(
+        is_grouped(reader, block, keys)
+        or (is_text_call(reader) and any(is_read_from(reader, key, _type_of(text_unit(reader))) for key in keys))
+        for reader in readers
+    )
 
 
 def _group_keys(block: exp.Select) -> list[exp.Expr]:
@@ -377,17 +355,6 @@ def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
 
     visit(tree)
     return found
-
-
-def _compute_below(units: list[exp.Expr], name: str) -> dict[str, exp.Expr]:
-    """Replace expressions by columns of a derived table; equal ones share a column."""
-    computed: dict[str, exp.Expr] = {}
-    labels: dict[str, str] = {}
-    for unit in units:
-        label = labels.setdefault(unit.sql(), f"u{len(labels)}")
-        computed.setdefault(label, unit.copy())
-        unit.replace(column(name, label))
-    return computed
 
 
 def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:

@@ -13,9 +13,9 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
-from almanaq.suql.plan.certain_rows import KEEPS_UNKNOWN, Marked, keep_unknown, kept_by, shows_only_certain_rows
+from almanaq.suql.plan.joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
-from almanaq.suql.plan.references import (
+from almanaq.suql.plan.sites import (
     carry,
     hand_down,
     in_where,
@@ -24,23 +24,25 @@ from almanaq.suql.plan.references import (
     own_columns,
     qualified,
     references_from_above,
+    text_unit,
     where_of,
 )
-from almanaq.suql.plan.semi_joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
-from almanaq.suql.plan.sites import Site, text_unit
 from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock
-from almanaq.suql.plan.text_blocks import number_outputs, text_block
+from almanaq.suql.plan.text_blocks import (
+    KEEPS_UNKNOWN,
+    Marked,
+    keep_unknown,
+    kept_by,
+    number_outputs,
+    shows_only_certain_rows,
+    text_block,
+)
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
 class CommonTables:
-    """The members of WITH met so far, under names of their own.
-
-    Args:
-        name: gives a new name of a kind.
-        compile_query: gives an equivalent of a query without text functions.
-    """
+    """The members of WITH met so far, under names of their own; `compile_query` writes one without text functions."""
 
     def __init__(self, name: Callable[[str], str], compile_query: Callable[[exp.Query], exp.Query]) -> None:
         self._name, self._compile = name, compile_query
@@ -71,23 +73,21 @@ class CommonTables:
         query.set("with_", None)
 
     def attach(self, query: exp.Query) -> exp.Query:
-        """Return a query the members that it needs."""
         query.set("with_", self._find_needed([query]))
         return query
 
     def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
-        """Return a stage the members that its SQL needs."""
         if isinstance(stage, Materialize):
             return replace(stage, select=self.attach(stage.select))
         if not isinstance(stage, TextBlock):
             return stage  # it reads tables that were made before
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
         parts += [node for site in stage.sites for node in (site.document, site.question)]
-        sites = tuple(map(self._attach_to_site, stage.sites))
+        sites = tuple(
+            site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
+            for site in stage.sites
+        )
         return replace(stage, sites=sites, with_=self._find_needed(parts))
-
-    def _attach_to_site(self, site: Site) -> Site:
-        return site if site.options_from is None else replace(site, options_from=self.attach(site.options_from))
 
     def _find_needed(self, nodes: list[exp.Expr]) -> exp.With | None:
         needed: set[str] = set()
@@ -113,11 +113,7 @@ def _check_recursion(cte: exp.CTE, name: str) -> None:
 def build_plan(
     tree: exp.Query, names: Sequence[str], catalog: Catalog, links: tuple[Link, ...] = (), *, prefix: str = ""
 ) -> LogicalPlan:
-    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model.
-
-    Args:
-        prefix: begins the names of its stages.
-    """
+    """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder, marked, certain = _Builder(catalog, prefix), keep_unknown(tree), shows_only_certain_rows(tree)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
@@ -138,7 +134,6 @@ class _Builder:
         self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
-        """Compile a query that refers to nothing outside; give an equivalent one without text functions."""
         self.common.hoist(query)
         if not has_text(query):
             return query
@@ -185,10 +180,7 @@ class _Builder:
         return block
 
     def _compile_nested(self, block: exp.Select) -> None:
-        """Compile the nested queries of a block that refer to nothing outside of them.
-
-        Equal ones stay equal: an output that is a key of GROUP BY must still be found to be one.
-        """
+        """Compile nested queries; equal ones stay equal, since an output must be found to be a key of GROUP BY."""
         compiled: dict[tuple[str, bool], exp.Query] = {}
         for nested in nested_queries(block):
             if has_text(nested) and not is_correlated(nested):
@@ -209,7 +201,6 @@ class _Builder:
         )
 
     def _compute_similarities(self, block: exp.Select) -> None:
-        """Let stages of their own compare the texts of a block's rows; columns of theirs stand for the calls."""
         while (found := similarities.joining(block, similarities.computable(block))) is not None:
             call, bound = found
             sides = similarities.sides_of(block, call)
@@ -221,7 +212,6 @@ class _Builder:
             self.stages.append(stage)
 
     def _rows_to_compare(self, block: exp.Select) -> tuple[exp.Expr, exp.Select]:
-        """Return what identifies a block's rows, and a SELECT without outputs of those that its WHERE may keep."""
         if block.args.get("from_") is None:
             return exp.Literal.number(0), exp.Select()
         row = self._row_id(block)
@@ -236,7 +226,6 @@ class _Builder:
     # Plain blocks
 
     def _text_block(self, block: exp.Select) -> exp.Query:
-        """Turn a plain block into a stage; give the SELECT that reads its table."""
         name = self._name("block")
         labels, marked = [item.alias_or_name for item in block.expressions], kept_by(block)
         made = [each for each in self.stages if isinstance(each, Materialize)]
@@ -256,7 +245,6 @@ class _Builder:
         return reader.order_by(column(name, ORDINAL), copy=False) if stage.order else reader
 
     def _row_id(self, block: exp.Select) -> exp.Expr | None:
-        """Return the row id expression of the block's relation, when it reads just one base table."""
         items = list(from_items(block))
         if len(items) != 1 or not isinstance(items[0], exp.Table) or items[0].name in self.common:
             return None
@@ -298,8 +286,7 @@ class _Builder:
     def _pair_outer_joins(self, block: exp.Select) -> None:
         """Find the matches of an outer join whose condition asks about both sides before the join.
 
-        `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`, where
-        p holds the pairs of rows that match. Rows without a match are kept by the same sides as before.
+        `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`; p has the pairs.
         """
         for join in list(block.args.get("joins") or ()):
             on, item = join.args.get("on"), join.this
@@ -325,7 +312,6 @@ class _Builder:
             block.set("joins", block.args["joins"])
 
     def _materialize_item(self, block: exp.Select, item: exp.Expr, keep: Sequence[exp.Expr] = ()) -> str:
-        """Copy one FROM item, the rows of it that meet some conditions, into a table, which takes its place."""
         name, alias = self._name("rows"), item.alias_or_name
         references = [c for c in own_columns(block) if c.table == alias]
         outputs = carry(references, name)
@@ -371,13 +357,7 @@ class _Builder:
         inner.replace(self.query(inner))
 
     def _materialize_rows(self, block: exp.Select, before: exp.Join | None = None, *, in_order: bool = False) -> str:
-        """Copy the rows of a block's FROM (or its items before a join) into a table, which takes their place.
-
-        Rows that WHERE drops for any answers are left out.
-
-        Args:
-            in_order: number them in the order of the block's ORDER BY, where a LIMIT may want the first of them.
-        """
+        """Copy the rows of a block's FROM, or of its items before a join, that WHERE may keep into a table."""
         keys = order_known_before(block) if in_order and block.args.get("limit") is not None else None
         order = exp.Order(expressions=[key.copy() for key in keys]) if keys else None
         name = self._name("rows")
@@ -401,7 +381,6 @@ class _Builder:
         return name
 
     def _correlate(self, query: exp.Query, rows: str) -> None:
-        """Compile a nested query whose surroundings are the table `rows`, in place."""
         if isinstance(query, exp.Subquery):
             self._correlate(query.this, rows)
         elif isinstance(query, exp.SetOperation):
@@ -452,7 +431,6 @@ class _Builder:
 
 
 def _numbered(outputs: Mapping[str, exp.Expr], order: exp.Order | None = None) -> exp.Select:
-    """Return a SELECT without FROM that numbers its rows, in an order."""
     number = exp.Window(this=exp.RowNumber(), order=order)
     return exp.Select(expressions=[aliased(number, ROW), *(aliased(node, name) for name, node in outputs.items())])
 

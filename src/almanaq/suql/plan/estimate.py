@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,8 +12,7 @@ from sqlglot import exp
 from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
-from almanaq.suql.plan.predicates import Computed, Predicate, Structured, Verdict, atoms, conjuncts
-from almanaq.suql.plan.sites import Site
+from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms, conjuncts
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
@@ -34,14 +34,10 @@ class Sharing:
 
     @classmethod
     def of(cls, reader: object) -> Sharing:
-        """Return what a reader does."""
         return cls(int(getattr(reader, "company", 1)), int(getattr(reader, "questions", 1)))
 
     def beside(self, stage: TextStage) -> list[SiteInput]:
-        """Return the inputs of an output that share requests with others about the same text.
-
-        Where all could be chosen for several texts at once, that takes fewer requests.
-        """
+        """Return the inputs of an output that share requests with others about a text, where that takes fewer."""
         found: dict[str, list[SiteInput]] = {}
         for item in stage.inputs if stage.predicate is None and self.questions > 1 else ():
             found.setdefault(f"{item.relation}.{item.column}.{item.site.document.sql()}", []).append(item)
@@ -50,7 +46,6 @@ class Sharing:
         return [item for items in several if items not in alone for item in items]
 
     def requests(self, stage: TextStage, calls: int) -> int:
-        """Return how many requests so many calls of a stage take."""
         if stage.predicate is not None:  # asked one after the other
             return math.ceil(calls / self.texts) if all(item.site.chosen for item in stage.inputs) else calls
         texts, beside = calls / max(1, len(stage.inputs)), self.beside(stage)
@@ -63,8 +58,6 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Expected rows out of a stage, and the calls, requests and tokens it takes."""
-
     rows: int
     calls: int = 0
     requests: int = 0
@@ -72,13 +65,7 @@ class Estimate:
     output_tokens: int = 0
 
 
-def asked_together(plan: Plan, sharing: Sharing) -> list[Site]:
-    """Return the sites of a plan whose texts are asked another question at the same time."""
-    return [item.site for stage in plan.stages if isinstance(stage, TextStage) for item in sharing.beside(stage)]
-
-
 def text_estimate(stage: TextStage, rows: float, calls: int, text_tokens: float, sharing: Sharing) -> Estimate:
-    """Return what so many calls of a stage take, about texts of so many tokens."""
     requests = sharing.requests(stage, calls)
     marks = _ITEM_TOKENS if requests < calls else 0
     tokens = requests * _REQUEST_TOKENS + math.ceil(calls * (marks + text_tokens))
@@ -98,27 +85,21 @@ def estimate(
     """Return an estimate for each stage, by the name of the table it makes.
 
     Args:
-        known_rows: rows of tables that were made already.
         sharing: what shares a request; None: nothing.
     """
     rows: dict[str, float] = dict(known_rows or {})
     found: dict[str, Estimate] = {}
     for stage in plan.stages:
-        if isinstance(stage, Materialize):
-            rows.setdefault(stage.name, _rows_of(stage.select, rows, catalog))
-            found[stage.name] = Estimate(math.ceil(rows[stage.name]))
+        if isinstance(stage, TextStage):
+            candidates = _rows_of(stage.source, rows, catalog)
+            found[stage.name] = _text_estimate(stage, candidates, catalog, sharing or Sharing())
+            rows[stage.name] = found[stage.name].rows
             continue
         if isinstance(stage, NativeTable):
             rows.setdefault(stage.name, _UNKNOWN_ROWS)
-            found[stage.name] = Estimate(math.ceil(rows[stage.name]))
-            continue
-        if not isinstance(stage, TextStage):
+        elif not isinstance(stage, Materialize) or stage.name not in rows:
             rows[stage.name] = max(_rows_of(select, rows, catalog) for select in selects_of(stage))
-            found[stage.name] = Estimate(math.ceil(rows[stage.name]))
-            continue
-        candidates = _rows_of(stage.source, rows, catalog)
-        found[stage.name] = _text_estimate(stage, candidates, catalog, sharing or Sharing())
-        rows[stage.name] = found[stage.name].rows
+        found[stage.name] = Estimate(math.ceil(rows[stage.name]))
     return found
 
 
@@ -128,7 +109,9 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog, sharin
     if stage.predicate is None:
         calls = sum(map(math.ceil, texts))
         return text_estimate(stage, candidates, calls, text_tokens, sharing)
-    kept = _selectivity(stage.predicate)
+    by_kind = Counter(map(type, atoms(stage.predicate)))
+    texts_asked = max(1, by_kind[Verdict] + by_kind[Computed])
+    kept = min(1.0, TEXT_SELECTIVITY**texts_asked + _EQUALITY * by_kind[Structured])
     asked = candidates
     enough = stage.values_wanted if stage.stop_after is None else stage.stop_after
     if enough is not None:
@@ -140,7 +123,6 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog, sharin
 
 
 def _mean_tokens(stage: TextStage, catalog: Catalog) -> float:
-    """Return the tokens of a text, by the samples of the columns that are read."""
     samples: list[str] = []
     for item in stage.inputs:
         relation = catalog.find(item.relation) if item.relation else None
@@ -152,21 +134,11 @@ def _mean_tokens(stage: TextStage, catalog: Catalog) -> float:
 
 
 def _distinct_texts(item: SiteInput, catalog: Catalog) -> float:
-    """Return the most texts that a site can be asked about: those of its column, when every row has
-    the same question.
-    """
     relation = catalog.find(item.relation) if item.relation and item.question_column is None else None
     return relation.rows if relation is not None and relation.rows is not None else math.inf
 
 
-def _selectivity(predicate: Predicate) -> float:
-    asked = [atom for atom in atoms(predicate) if isinstance(atom, Verdict | Computed)]
-    settled = [atom for atom in atoms(predicate) if isinstance(atom, Structured)]
-    return min(1.0, TEXT_SELECTIVITY ** max(1, len(asked)) + _EQUALITY * len(settled))
-
-
 def _rows_of(query: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> float:
-    """Estimate the rows of a SELECT: its relations' rows times what its conditions keep."""
     if not isinstance(query, exp.Select):
         parts = [part for part in (query.args.get("this"), query.args.get("expression")) if part is not None]
         return sum(_rows_of(part, rows, catalog) for part in parts) if parts else _UNKNOWN_ROWS

@@ -1,17 +1,19 @@
-"""Rewrites that take text functions out of join conditions."""
+"""Joins with text: rewrites that take text functions out of their conditions, and how many rows EXISTS and IN need."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.plan.blocks import is_cut_or_grouped, is_plain
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import is_of_block, own_columns, where_of
-from almanaq.suql.plan.sites import text_unit
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of
-from almanaq.suql.text_functions import has_text, nested_queries, outermost_text_calls, own_text_calls
+from almanaq.suql.plan.sites import is_correlated, is_of_block, own_columns, tables_in, text_unit, where_of
+from almanaq.suql.plan.stages import TextBlock
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, table_alias
+from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, outermost_text_calls, own_text_calls
 
 
 def move_conditions_to_where(block: exp.Select) -> None:
@@ -67,30 +69,24 @@ def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr
     found: list[exp.Expr] = []
     for other in before if alias == own else [join.this]:
         name = other.alias_or_name
-        kept = [part for part in conjuncts(where_of(block)) if _tables(part) == {name}]
+        kept = [part for part in conjuncts(where_of(block)) if tables_in(part) == {name}]
         parts = [*conjuncts(join.args["on"]), *(kept if keeps_rows(block, name) else [])]
         found += _has_partner(alias, other, parts)
     return found
 
 
 def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp.Expr]:
-    """Return the condition that a table has a row that meets those conditions which are about it, or about it and a row
-    of the item `alias`, without text; none if none are, or it is no table.
-    """
+    """Return the condition that a table has a row which meets the conditions about it and the item `alias`, if any."""
     both = {alias, other.alias_or_name}
     about = [
         part.copy()
         for part in parts
-        if {alias} != _tables(part) <= both and part != exp.true() and not has_text(part) and not part.find(exp.Query)
+        if {alias} != tables_in(part) <= both and part != exp.true() and not has_text(part) and not part.find(exp.Query)
     ]
     if not about or not isinstance(other, exp.Table):
         return []
     rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=other.copy()))
     return [exp.Exists(this=rows.where(*about, copy=False))]
-
-
-def _tables(part: exp.Expr) -> set[str]:
-    return {reference.table for reference in nodes_of(part, exp.Column)}
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -125,12 +121,14 @@ def push_joining_answers(block: exp.Select) -> None:
 
 
 def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
-    """Take the conjuncts of WHERE with text that read one FROM item alone out of it."""
-    found = [part for part in conjuncts(where_of(block)) if own_text_calls(part)]
-    found = [
-        part for part in found if {c.table for c in own_columns(block, part)} == {alias} and is_of_block(part, block)
+    taken = [
+        part
+        for part in conjuncts(where_of(block))
+        if own_text_calls(part)
+        and {c.table for c in own_columns(block, part)} == {alias}
+        and is_of_block(part, block)
+        and not any(map(has_text, nested_queries(part)))
     ]
-    taken = [part for part in found if not any(map(has_text, nested_queries(part)))]
     for part in taken:
         part.replace(exp.true())
     return taken
@@ -139,18 +137,12 @@ def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
 def push_to_item(
     block: exp.Select, alias: str, units: list[exp.Expr], conditions: list[exp.Expr], partners: Sequence[exp.Expr] = ()
 ) -> None:
-    """Put a FROM item into a derived table that also computes expressions over it.
-
-    Args:
-        conditions: conjuncts that every row of the item must meet to count; those that read only the item and hold
-            no text are repeated inside, so that fewer rows are asked.
-        partners: conditions over the item that every row of it must meet to count.
-    """
+    """Put a FROM item into a derived table that also computes expressions over it."""
     item = next(i for i in from_items(block) if i.alias_or_name == alias)
     keep = [
         part.copy()
         for part in conditions
-        if not has_text(part) and _tables(part) == {alias} and not part.find(exp.Query)
+        if not has_text(part) and tables_in(part) == {alias} and not part.find(exp.Query)
     ]
     keep += partners
     inner_alias = f"{alias}_{len(nodes_of(block, exp.Subquery))}"
@@ -180,7 +172,6 @@ def keeps_rows(block: exp.Select, alias: str) -> bool:
 
 
 def has_outer_join(tree: exp.Expr) -> bool:
-    """Return whether a query, or one in it, keeps rows without a match."""
     return any(side_of(join) for join in nodes_of(tree, exp.Join))
 
 
@@ -206,3 +197,220 @@ def _find_connected(block: exp.Select, items: list[str], conditions: list[exp.Ex
         for reference in own_columns(block, item) if isinstance(item, exp.Unnest | exp.Lateral) else ():
             leader[find(item.alias_or_name)] = find(reference.table)
     return {alias: find(alias) for alias in items}
+
+
+_OTHER_CLAUSES = ("group", "having", "distinct", "qualify", "windows")
+_OUTPUTS = (
+    *(exp.Column, exp.Identifier, exp.Alias, exp.Literal, exp.Cast, exp.DataType, exp.DPipe, exp.Paren, exp.Binary),
+)
+_KEYS = (
+    *(exp.Ordered, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren, exp.Case, exp.If),
+    *(exp.Coalesce, exp.Connector, exp.Not, exp.Is, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE),
+    *(exp.Lower, exp.Upper, exp.Length),
+)
+"""What a key of ORDER BY may be made of: nothing that some rows fail at, since rows without a match are sorted too."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchesWanted:
+    """So many rows with a match will do: any, or the first in the order of a block's ORDER BY, where it has keys."""
+
+    rows: int
+    keys: tuple[exp.Expr, ...] = ()
+
+
+def matches_wanted(exists: exp.Expr | None) -> MatchesWanted | None:
+    """Return the rows with a match that a block's LIMIT shows; None where it may need all.
+
+    `SELECT name FROM t WHERE city = 'Paris' AND EXISTS (…) LIMIT 3` needs three: each row that meets the other
+    conditions and has a match is a row of the result. So nothing may be asked of rows but this and what the database
+    decides, nothing may group them, and each must give one row of output. Under `ORDER BY stars` it needs the first
+    three, if their order is known before anything is asked.
+    """
+    block = exists.find_ancestor(exp.Select) if exists is not None else None
+    if block is None or any(block.args.get(clause) for clause in _OTHER_CLAUSES):
+        return None
+    limit = number_in(block.args.get("limit"))
+    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
+    keys = order_known_before(block)
+    if limit is None or offset is None or keys is None:
+        return None
+    if not all(isinstance(node, _OUTPUTS) for item in block.expressions for node in nodes_of(item, exp.Expr)):
+        return None
+    others = [part for part in conjuncts(where_of(block)) if part is not exists]
+    if len(others) + 1 != len(conjuncts(where_of(block))):
+        return None
+    decided = all(not has_text(part) and is_of_block(part, block) and not is_by_chance(part) for part in others)
+    return MatchesWanted(limit + offset, keys) if decided else None
+
+
+def order_known_before(block: exp.Select) -> tuple[exp.Expr, ...] | None:
+    """Return the keys of a block's ORDER BY, by which its rows can be numbered before anything is asked.
+
+    () without an ORDER BY; None where they hold an answer, a nested query, an aggregate, or what a row without a
+    match could fail at.
+    """
+    keys = tuple(block.args["order"].expressions) if block.args.get("order") is not None else ()
+    known = all(_is_known_before(node) for key in keys for node in nodes_of(key, exp.Expr))
+    return keys if known and all(is_of_block(key, block) for key in keys) else None
+
+
+def _is_known_before(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return bool(node.to.is_type(*exp.DataType.TEXT_TYPES))
+    return isinstance(node, _KEYS) or (isinstance(node, exp.DataType) and isinstance(node.parent, exp.Cast))
+
+
+def number_in(clause: exp.Expr | None) -> int | None:
+    """Return the number in LIMIT or OFFSET; None when there is none or it is computed."""
+    value = clause.expression if clause is not None else None
+    return int(value.name) if isinstance(value, exp.Literal) and value.name.isdigit() else None
+
+
+OUTER = "_outer"
+"""The column of a derived table that holds the row of the enclosing block it belongs to."""
+PLACES, PLACE, _VALUE, _NUMBERED = "_places", "_place", "_value", "_numbered"
+"""The derived table that has each value that is looked for with its first place in an ORDER BY, and its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoinLimit:
+    """A block of which one row for each value will do.
+
+    Attributes:
+        wanted: so many values will do, because of a LIMIT around the block; None: all are wanted.
+        ordered: these have to be the first of those that pass, in the order of the ORDER BY around the block.
+        place: the column that has the place of what is looked for in that order, and stands for it; None where the
+            values are such places.
+    """
+
+    block: exp.Select
+    wanted: int | None = None
+    ordered: bool = False
+    place: exp.Column | None = None
+
+    def with_place(self) -> SemiJoinLimit:
+        """Append the place to the block's outputs; where rows were copied without it, all values are wanted."""
+        if self.place is None:
+            return self
+        if all(item.alias_or_name != self.place.table for item in from_items(self.block)):
+            return SemiJoinLimit(self.block)
+        self.block.append("expressions", aliased(self.place.copy(), PLACE))
+        return self
+
+    def apply_to(self, stage: TextBlock, labels: Sequence[str]) -> TextBlock:
+        """Return the stage that the block became, with what it may stop at; its outputs are called `labels`."""
+        value = labels.index(OUTER) if OUTER in labels else 0  # of EXISTS the row around it; of IN what is looked for
+        key = stage.outputs[value if self.place is None else len(labels)]
+        return replace(stage, semi_join_key=key, values_wanted=self.wanted, values_ordered=self.ordered)
+
+
+def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[SemiJoinLimit]:
+    """Look up in each `x IN (SELECT y …)` of a block's WHERE only values that `x` has in rows that may be kept.
+
+    `FROM t WHERE c AND x IN (SELECT y FROM r WHERE f(r.z))` becomes
+    `FROM t WHERE c AND x IN (SELECT y FROM r WHERE f(r.z) AND y IN (SELECT x FROM t WHERE c))`. Under
+    `ORDER BY k LIMIT 3` these values come with their places in that order, and r is joined to them. Members of WITH
+    (`named`) are not read once more. Returns the nested blocks of which one row for each value will do.
+    """
+    found = []
+    for part in conjuncts(where_of(block)):
+        nested = _nested_block(part)
+        if nested is not None and not is_correlated(nested):
+            looked_for, whole = _looked_for(block, part, named)
+            found.append(_restrict(nested, part, looked_for, matches_wanted(part) if whole else None))
+    return found
+
+
+def _restrict(
+    nested: exp.Select, part: exp.Expr, looked_for: _LookedFor | None, wanted: MatchesWanted | None
+) -> SemiJoinLimit:
+    value = nested.expressions[0].unalias().copy()
+    keys = wanted.keys if wanted is not None else ()
+    if looked_for is None:
+        return SemiJoinLimit(nested)
+    if keys and wanted is not None and part.this.find(exp.Column) is not None and not has_outer_join(nested):
+        same = exp.EQ(this=value, expression=column(PLACES, _VALUE))
+        nested.append("joins", exp.Join(this=looked_for.places(keys), on=same))
+        return SemiJoinLimit(nested, wanted.rows, ordered=True, place=column(PLACES, PLACE))
+    nested.where(exp.In(this=value, query=exp.Subquery(this=looked_for.values())), copy=False)
+    return SemiJoinLimit(nested, wanted.rows if wanted is not None and not keys else None)
+
+
+def _nested_block(part: exp.Expr) -> exp.Select | None:
+    """Return the block of `x IN (SELECT y …)` whose rows of one value may stand for each other."""
+    query = part.args.get("query") if isinstance(part, exp.In) else None
+    block = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(block, exp.Select) or not has_text(block) or len(block.expressions) != 1 or has_text(part.this):
+        return None
+    value = block.expressions[0].unalias()
+    if value.find(exp.Column) is None or has_text(value) or is_by_chance(block) or is_cut_or_grouped(block):
+        return None
+    distinct = block.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is None:
+        block.set("distinct", None)  # IN takes a value once
+    return block if is_plain(block) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedFor:
+    value: exp.Expr
+    items: list[exp.Expr]
+    conditions: list[exp.Expr]
+
+    def values(self, *others: exp.Expr) -> exp.Select:
+        apart = {item.alias_or_name: f"_of_{item.alias_or_name}" for item in self.items}
+        select = exp.Select(expressions=[self.value.copy(), *others])
+        if self.conditions:
+            select.where(*(each.copy() for each in self.conditions), copy=False)
+        for node in nodes_of(select, exp.Column):
+            node.replace(column(apart[node.table], node.name))
+        first, *more = [
+            exp.Table(this=item.this.copy(), alias=table_alias(apart[item.alias_or_name])) for item in self.items
+        ]
+        select.set("from_", exp.From(this=first))
+        select.set("joins", [exp.Join(this=other, kind="CROSS") for other in more] or None)
+        return select
+
+    def places(self, keys: tuple[exp.Expr, ...]) -> exp.Subquery:
+        number = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[key.copy() for key in keys]))
+        numbered = self.values(aliased(number, PLACE))
+        numbered.expressions[0].replace(aliased(numbered.expressions[0].copy(), _VALUE))
+        first = aliased(exp.Min(this=column(_NUMBERED, PLACE)), PLACE)
+        select = exp.Select(
+            expressions=[aliased(column(_NUMBERED, _VALUE), _VALUE), first],
+            from_=exp.From(this=derived(numbered, _NUMBERED)),
+            group=exp.Group(expressions=[column(_NUMBERED, _VALUE)]),
+        )
+        return derived(select, PLACES)
+
+
+def _looked_for(block: exp.Select, part: exp.Expr, named: Container[object]) -> tuple[_LookedFor | None, bool]:
+    """Return what a block looks for, and whether each of its values is that of a row which is kept."""
+    items, all_joins = list(from_items(block)), block.args.get("joins") or []
+    value = part.this
+    tables = all(_is_table(item) and item.name not in named for item in items)
+    if (
+        not tables
+        or has_outer_join(block)
+        or any(set(_list_given(join)) - {"this", "on", "kind"} for join in all_joins)
+    ):
+        return None, False
+    if value.find(exp.Query, exp.Tuple) or not is_of_block(value, block) or is_by_chance(value):
+        return None, False
+    joined = [condition for join in all_joins for condition in conjuncts(join.args.get("on"))]
+    parts = [each for each in [*conjuncts(where_of(block)), *joined] if each is not part]
+    usable = [each for each in parts if not (has_text(each) or each.find(exp.Query) or is_by_chance(each))]
+    usable = [each for each in usable if is_of_block(each, block)]
+    return _LookedFor(value, items, usable), len(usable) == len(parts)
+
+
+def _is_table(item: exp.Expr) -> bool:
+    alias = item.args.get("alias")
+    listed = alias is not None and bool(alias.args.get("columns"))
+    plain = isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier)
+    return plain and not listed and not set(_list_given(item)) - {"this", "alias"}
+
+
+def _list_given(node: exp.Expr) -> list[str]:
+    return [key for key, value in node.args.items() if value]

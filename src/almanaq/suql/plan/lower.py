@@ -28,10 +28,7 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     """Return the columns of a block's FROM that a result shows, one row for each that passes the block's filter.
 
     They can be brought along with the candidates, of which a LIMIT lets few be fetched: when it is satisfied, the rows
-    of the result are there, and no statement is left to run.
-
-    Returns:
-        None where the result is anything else: computed, asked for, joined, cut by OFFSET, or without a LIMIT.
+    of the result are there. None where the result is anything else: computed, asked for, joined, or without a LIMIT.
     """
     stops = block.direct and block.filtered and block.stop_after is not None and block.offset is None
     if not stops or block.output_sites or len(output.evidence) != 1 or not isinstance(output.select, exp.Select):
@@ -39,7 +36,7 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     select, visible = output.select, len(output.names)
     clauses = {name for name, clause in select.args.items() if clause}
     from_ = select.args.get("from_")
-    if from_ is None or not clauses <= {"from_", "expressions", "order"} or not _is(from_.this, block.name):
+    if from_ is None or not clauses <= {"from_", "expressions", "order"} or from_.this.name != block.name:
         return None
     order = select.args.get("order")
     if order is not None and [node.this.name for node in order.expressions] != [ORDINAL]:
@@ -53,17 +50,7 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
     return shown if plain and len(shown) == visible else None
 
 
-def _is(item: exp.Expr, name: str) -> bool:
-    return isinstance(item, exp.Table) and item.name == name
-
-
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
-    """Return the stages of a logical plan in the order in which they run.
-
-    Args:
-        bring: let a filter's rows have the columns of the result where that is just those rows
-            (`plan/filtered_rows.py`); for databases that type the columns of every batch alike.
-    """
     stages: list[Stage] = []
     output = plan.output
     for stage in plan.stages:
@@ -78,7 +65,6 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
 
 
 def _with_last_inside(plan: Plan) -> Plan:
-    """Put the last table into the output as a derived table, where the output reads it once."""
     last = plan.stages[-1] if plan.stages else None
     if not isinstance(last, Materialize):
         return plan
@@ -91,15 +77,9 @@ def _with_last_inside(plan: Plan) -> Plan:
 
 
 class _Lowering:
-    """One text block on its way to stages.
+    """One text block on its way to stages; `payload` names the columns of the filter's source that hold those `shown`.
 
     Its rows are at first those of FROM; copying moves them to a table that carries the columns (`_carrier`).
-
-    Args:
-        shown: the columns of FROM that the result shows of the block's rows, which the filter may bring along.
-
-    Attributes:
-        payload: the columns of the filter's source that hold them; () where they are not brought along.
     """
 
     def __init__(self, block: TextBlock, shown: tuple[exp.Expr, ...] | None) -> None:
@@ -117,7 +97,6 @@ class _Lowering:
         self._limit, self._offset = block.limit, block.offset
 
     def stages(self) -> Iterator[Stage]:
-        """Yield the block's stages; the last makes the table that has the block's name."""
         block = self._block
         if not block.direct:
             yield self._copy_rows()
@@ -170,10 +149,7 @@ class _Lowering:
         return replace(stage, values_wanted=block.values_wanted, values_ordered=block.values_ordered)
 
     def _order_values(self, select: exp.Select, block: TextBlock) -> None:
-        """Let the values of a semi-join come in the order in which they are wanted, if there is one.
-
-        Rows that pass without asking come first, so that nothing is asked about others of the same value.
-        """
+        """Rows of the value wanted next come first, those that pass without asking before others of the same value."""
         sure = surely(block.residual) if block.residual is not None else None
         ordered = block.semi_join_key if block.values_ordered else None
         keys = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
@@ -185,7 +161,6 @@ class _Lowering:
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
 
     def _bring(self, select: exp.Select) -> None:
-        """Let a filter's rows have the columns that the result shows, where these are small or there already."""
         outputs = list(select.expressions)
         labels = []
         for i, node in enumerate(self._shown or ()):
@@ -202,7 +177,6 @@ class _Lowering:
             self.payload = tuple(labels)
 
     def _page(self, asked: tuple[Site, ...]) -> Materialize:
-        """Copy the rows that are returned, numbered in the order in which they are."""
         name = f"{self._block.name}_page"
         order = exp.Order(expressions=[self._resolve(node) for node in self._order]) if self._order else None
         number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
@@ -226,8 +200,9 @@ class _Lowering:
             waiting = {name: site for name, site in waiting.items() if name in hanging}
 
     def _asked_first(self, site: Site) -> set[str]:
+        """Return the sites that say whether a site is asked."""
         needed = self._asked_under(site)
-        return {site_of(name) for name in text_columns(needed)} if needed is not None else set()
+        return set() if needed is None else {site_of(name) for name in text_columns(needed)}
 
     def _asked_under(self, site: Site) -> exp.Expr | None:
         """Return the condition under which a site is asked; where the database decides WHERE by it, always."""
@@ -270,7 +245,6 @@ class _Lowering:
     # The parts of a SELECT
 
     def _rows(self, *outputs: exp.Expr) -> exp.Select:
-        """Return a SELECT over the block's rows as they are now."""
         select = self._from.copy()
         assert isinstance(select, exp.Select)
         select.set("expressions", list(outputs))
@@ -283,13 +257,10 @@ class _Lowering:
         return select
 
     def _restrict(self, select: exp.Select) -> None:
-        """Put what is left of WHERE into a SELECT."""
         if self._where is not None:
             select.set("where", exp.Where(this=self._resolve(self._where)))
 
     def _resolve(self, node: exp.Expr) -> exp.Expr:
-        """Return an expression with its references written for where the rows and the computed columns are now."""
-
         def resolve(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
                 return column(self._carrier, part.name) if self._carrier else self._columns[part.name].copy()
@@ -308,7 +279,6 @@ class _Lowering:
         self._row = column(name, ROW)
 
     def _find_needed(self, sites: tuple[Site, ...]) -> list[str]:
-        """Return the columns of FROM that the outputs and some sites refer to."""
         nodes = [*self._block.outputs, *(node for site in sites for node in (site.document, site.question))]
         nodes += [site.needed for site in sites if site.needed is not None]
         used = {c.name for node in nodes for c in nodes_of(node, exp.Column) if c.table == FROM_ALIAS}
@@ -316,7 +286,6 @@ class _Lowering:
         return [name for name in self._columns if name in used]
 
     def _inputs(self, select: exp.Select, sites: tuple[Site, ...]) -> tuple[SiteInput, ...]:
-        """Add the arguments of sites, and the keys of their evidence, to a SELECT."""
         labels: dict[tuple[str, str], str] = {}
 
         def add(node: exp.Expr, kind: str) -> str:
@@ -344,7 +313,6 @@ class _Lowering:
         return tuple(inputs)
 
     def _predicate(self, select: exp.Select, residual: Predicate) -> Predicate:
-        """Add what the atoms of a predicate need to a SELECT; give the predicate over the SELECT's columns."""
         carried: dict[str, str] = {}
         written: dict[str, Predicate] = {}
         for atom in atoms(residual):

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.suql.plan.references import is_of_block
-from almanaq.suql.plan.sites import is_nested_call, is_text_column, text_columns
+from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, text_columns
 from almanaq.suql.syntax.nodes import nodes
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
@@ -29,7 +28,6 @@ def looked_at_under(
 
     Args:
         top: the block that the part belongs to; None for an expression by itself.
-        usable: says whether a condition may be given.
     """
     found: list[exp.Expr] = []
     conjuncts: list[exp.Expr] = []
@@ -39,7 +37,7 @@ def looked_at_under(
         filtered = isinstance(parent, exp.Filter) and at is parent.this
         of_rows = of_rows and (filtered or not isinstance(at, _ACROSS_ROWS))
         conditions = _conditions(at, parent) if of_rows else []
-        given = [made(part.copy()) for part, made in conditions if usable(part) and not is_by_chance(part)]
+        given = [_is(part.copy(), *truth) for part, truth in conditions if usable(part) and not is_by_chance(part)]
         if isinstance(parent, exp.And):
             conjuncts = [*given, *conjuncts]
         elif isinstance(parent, exp.Query):  # what was found is about the rows of a nested query
@@ -52,26 +50,26 @@ def looked_at_under(
     return found if isinstance(at, exp.Where) else conjuncts + found
 
 
-_Made = Callable[[exp.Expr], exp.Expr]
+_TRUE, _NOT_TRUE, _NOT_FALSE, _NULL = (exp.true(), False), (exp.true(), True), (exp.false(), True), (exp.null(), False)
+"""What a condition is, or is not."""
 
 
-def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, _Made]]:
-    """Return the parts beside a child of an expression that decide whether it is looked at, and what they must be."""
+def _conditions(at: exp.Expr, parent: exp.Expr) -> list[tuple[exp.Expr, tuple[exp.Expr, bool]]]:
     if isinstance(parent, exp.And | exp.Or):
         first = at is parent.this
         other = parent.expression if first else parent.this
-        undecided = _is_not_true if isinstance(parent, exp.Or) else _is_not_false
+        undecided = _NOT_TRUE if isinstance(parent, exp.Or) else _NOT_FALSE
         return [] if first and (has_text(other) or text_columns(other)) else [(other, undecided)]
     if isinstance(parent, exp.If):
-        return [(parent.this, _is_true)] if at.arg_key == "true" else []
+        return [(parent.this, _TRUE)] if at.arg_key == "true" else []
     if isinstance(parent, exp.Case) and parent.this is None:
         passed = [branch for branch in parent.args["ifs"] if at.arg_key == "default" or branch.index < at.index]
-        return [(branch.this, _is_not_true) for branch in passed]
+        return [(branch.this, _NOT_TRUE) for branch in passed]
     if isinstance(parent, exp.Coalesce) and at is not parent.this:
         earlier = [parent.this, *(argument for argument in parent.expressions if argument.index < at.index)]
-        return [(argument, _is_null) for argument in earlier]
+        return [(argument, _NULL) for argument in earlier]
     if isinstance(parent, exp.Filter) and at is parent.this:
-        return [(parent.expression.this, _is_true)]
+        return [(parent.expression.this, _TRUE)]
     return []
 
 
@@ -81,13 +79,10 @@ def matters_under(node: exp.Expr, block: exp.Select) -> list[exp.Expr]:
 
 
 def ask_lazily(units: list[exp.Expr], block: exp.Select) -> list[exp.Expr]:
-    """Put text functions of a block, where every use of one is conditional, into a CASE with these conditions.
+    """Put text functions of a block, where every use of one is conditional, into a CASE with them; return it.
 
     `max(CASE WHEN s THEN f(a) END)` becomes `max(CASE WHEN s THEN CASE WHEN s THEN f(a) END END)`, so that the inner
     CASE can be computed apart from what is around it. Equal ones stay equal.
-
-    Returns:
-        what stands in the place of each unit.
     """
 
     def usable(part: exp.Expr) -> bool:
@@ -99,7 +94,14 @@ def ask_lazily(units: list[exp.Expr], block: exp.Select) -> list[exp.Expr]:
     for unit in units:
         uses.setdefault(unit.sql(), []).append(looked_at_under(unit, block, usable))
     written = {text: any_of(found) for text, found in uses.items()}
-    return [_under(unit, written[unit.sql()]) for unit in units]
+    found = []
+    for unit in units:
+        if (condition := written[unit.sql()]) is not None:
+            lazily = exp.Case(ifs=[exp.If(this=condition.copy(), true=unit.copy())])
+            unit.replace(lazily)
+            unit = lazily
+        found.append(unit)
+    return found
 
 
 def any_of(uses: list[list[exp.Expr]]) -> exp.Expr | None:
@@ -121,48 +123,23 @@ def _all_in_turn(conditions: list[exp.Expr]) -> exp.Expr:
     return exp.and_(first, following)
 
 
-def _under(unit: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
-    if condition is None:
-        return unit
-    lazily = exp.Case(ifs=[exp.If(this=condition.copy(), true=unit.copy())])
-    unit.replace(lazily)
-    return lazily
-
-
-def _is_true(node: exp.Expr) -> exp.Expr:
-    return exp.Is(this=exp.paren(node, copy=False), expression=exp.true())
-
-
-def _is_not_true(node: exp.Expr) -> exp.Expr:
-    return exp.not_(_is_true(node), copy=False)
-
-
-def _is_not_false(node: exp.Expr) -> exp.Expr:
-    return exp.not_(exp.Is(this=exp.paren(node, copy=False), expression=exp.false()), copy=False)
-
-
-def _is_null(node: exp.Expr) -> exp.Expr:
-    return exp.Is(this=exp.paren(node, copy=False), expression=exp.null())
+def _is(node: exp.Expr, value: exp.Expr, negated: bool) -> exp.Expr:
+    found = exp.Is(this=exp.paren(node, copy=False), expression=value.copy())
+    return exp.not_(found, copy=False) if negated else found
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """True when every child is."""
-
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True when a child is."""
-
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation; NULL stays NULL."""
-
     child: Predicate
 
 
@@ -240,7 +217,6 @@ class PredicateBuilder:
 
 
 def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
-    """Return the atoms of a tree, each once, in order."""
     match predicate:
         case And(children) | Or(children):
             found = [atom for child in children for atom in atoms(child)]
@@ -252,11 +228,7 @@ def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
 
 
 def surely(predicate: Predicate, *, wanted: bool = True) -> exp.Expr | None:
-    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) for any answers.
-
-    Returns:
-        None where none makes it so.
-    """
+    """Return the condition under which a predicate is TRUE (FALSE, where that is wanted) for any answers, if any."""
     match predicate:
         case Structured(_, expression):
             return exp.Is(this=exp.paren(expression.copy()), expression=exp.true() if wanted else exp.false())
@@ -315,7 +287,6 @@ def _combine(kind: type[exp.Expr], left: exp.Expr | bool, right: exp.Expr | bool
 
 
 def map_atoms(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
-    """Return the tree with every atom changed."""
     match predicate:
         case And(children):
             return And(tuple(map_atoms(child, change) for child in children))
@@ -327,16 +298,16 @@ def map_atoms(predicate: Predicate, change: Callable[[Predicate], Predicate]) ->
 
 
 # --- three-valued logic with parts still open -------------------------------------------------------------------------
-# A set of possible truth values is a bit mask of TRUE, FALSE and NULL; what is known is a mask with one bit.
+# A set of possible truth values is a bit mask; what is known is a mask with one bit. In the order of the bits AND is
+# the least of its parts, and OR the greatest.
 
-TRUE, FALSE, NULL = 1, 2, 4
+FALSE, NULL, TRUE = 1, 2, 4
 ANY = TRUE | FALSE | NULL
 
 Atom = Structured | Verdict | Computed
 
 
 def mask(value: bool | None) -> int:
-    """Return the mask of a known truth value."""
     return NULL if value is None else TRUE if value else FALSE
 
 
@@ -367,9 +338,6 @@ def choose(
     """Return the atom whose answer decides the predicate at the least expected cost.
 
     Children of an AND are tried by cost / chance of not being TRUE, those of an OR by cost / chance of being TRUE.
-
-    Args:
-        cost: what finding out an atom takes; chance: the probability that it is TRUE.
     """
     match predicate:
         case Not(child):
@@ -395,28 +363,10 @@ def _fold(children: tuple[Predicate, ...], known: Mapping[str, int], table: list
     return result
 
 
-def _both(left: int, right: int) -> int:
-    if FALSE in (left, right):
-        return FALSE
-    return NULL if NULL in (left, right) else TRUE
-
-
-def _negation(value: int) -> int:
-    return {TRUE: FALSE, FALSE: TRUE, NULL: NULL}[value]
-
-
 def _bits(values: int) -> list[int]:
-    return [bit for bit in (TRUE, FALSE, NULL) if values & bit]
+    return [bit for bit in (FALSE, NULL, TRUE) if values & bit]
 
 
-def _image(left: int, right: int, both: Callable[[int, int], int]) -> int:
-    image = 0
-    for a in _bits(left):
-        for b in _bits(right):
-            image |= both(a, b)
-    return image
-
-
-_NOT = [sum(_negation(bit) for bit in _bits(values)) for values in range(8)]
-_AND = [[_image(a, b, _both) for b in range(8)] for a in range(8)]
-_OR = [[_NOT[_AND[_NOT[a]][_NOT[b]]] for b in range(8)] for a in range(8)]
+_NOT = [sum(TRUE // bit for bit in _bits(values)) for values in range(8)]
+_AND = [[sum({min(a, b) for a in _bits(left) for b in _bits(right)}) for right in range(8)] for left in range(8)]
+_OR = [[sum({max(a, b) for a in _bits(left) for b in _bits(right)}) for right in range(8)] for left in range(8)]

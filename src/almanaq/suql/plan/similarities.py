@@ -10,9 +10,9 @@ from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.joins import side_of
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.references import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, where_of
+from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, tables_in, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
-from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
+from almanaq.suql.syntax.nodes import aliased, column, table
 from almanaq.suql.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGenerateSeries)
@@ -21,13 +21,14 @@ _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGe
 def computable(block: exp.Select) -> list[exp.Anonymous]:
     """Return the calls of a block, outside of its FROM, that compare texts of its rows as they come from FROM."""
     within = {id(call) for part in parts_beside(block, CLAUSES_OF_FROM) for call in own_text_calls(part)}
-    return [call for call in own_text_calls(block) if id(call) in within and _is_computable(call, block)]
-
-
-def _is_computable(call: exp.Anonymous, block: exp.Select) -> bool:
-    if not is_similarity(call) or not is_of_block(call, block):
-        return False
-    return not any(has_text(part) or is_by_chance(part) or part.find(*_ACROSS_ROWS) for part in call.expressions)
+    return [
+        call
+        for call in own_text_calls(block)
+        if id(call) in within
+        and is_similarity(call)
+        and is_of_block(call, block)
+        and not any(has_text(part) or is_by_chance(part) or part.find(*_ACROSS_ROWS) for part in call.expressions)
+    ]
 
 
 def joining(block: exp.Select, calls: Sequence[exp.Anonymous]) -> tuple[exp.Anonymous, float] | None:
@@ -53,13 +54,9 @@ def sides_of(block: exp.Select, call: exp.Anonymous) -> list[tuple[exp.Expr, lis
     for text in call.expressions:
         alias = own_columns(block, text)[0].table
         item = next(item for item in from_items(block) if item.alias_or_name == alias)
-        own = [part for part in parts if not part.find(exp.Query) and _tables(part) == {alias}]
+        own = [part for part in parts if not part.find(exp.Query) and tables_in(part) == {alias}]
         found.append((item, [part.copy() for part in own]))
     return found
-
-
-def _tables(part: exp.Expr) -> set[str]:
-    return {reference.table for reference in nodes_of(part, exp.Column)}
 
 
 def _bounds(block: exp.Select) -> dict[str, float]:
@@ -124,8 +121,7 @@ def rows_stage(
 ) -> SimilarityStage:
     """Put columns of the stage's table, which the block joins on `row`, in the place of calls.
 
-    Args:
-        source: a SELECT without outputs of the rows, in whose FROM the calls and `row` have a meaning.
+    `source` is a SELECT without outputs of the rows, in whose FROM the calls and `row` have a meaning.
     """
     source.set("expressions", [aliased(row.copy(), ROW)])
     texts: dict[str, str] = {}

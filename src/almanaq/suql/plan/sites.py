@@ -1,18 +1,124 @@
-"""Text sites: where a block calls the model, and the computed columns that stand for what it says."""
+"""What the expressions of a block refer to: its own FROM, and text sites, the computed columns of what a model says."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
-from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of
-from almanaq.suql.text_functions import declared, is_text_call, own_text_calls
+from almanaq.suql.catalog.sources import find_source, from_items
+from almanaq.suql.syntax.nodes import aliased, ancestors, column, in_parentheses, is_within, nodes_of, quoted
+from almanaq.suql.text_functions import declared, has_text, is_text_call, nested_queries, own_text_calls
 from almanaq.values import SEPARATOR
+
+CLAUSES_OF_FROM = ("from_", "joins", "laterals")
+CLAUSES_OF_ROWS = (*CLAUSES_OF_FROM, "where")
+"""The clauses of a SELECT that make its rows, before grouping."""
+
+
+def qualified(expression: str, alias: str) -> exp.Expr:
+    """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
+    tree = _parse(expression).copy()
+    for reference in nodes_of(tree, exp.Column):
+        reference.set("table", quoted(alias))
+    return tree
+
+
+@lru_cache(maxsize=64)
+def _parse(expression: str) -> exp.Expr:
+    return parse_one(expression, read="postgres")
+
+
+def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:
+    """Return the columns in parts of a block (all of it by default, nested queries too) that belong to its FROM."""
+    items = {id(item) for item in from_items(block)}
+    found = [c for part in (parts or (block,)) for c in nodes_of(part, exp.Column)]
+    return [c for c in found if c.table and id(find_source(c.table, c)) in items]
+
+
+def tables_in(part: exp.Expr) -> set[str]:
+    """Return the aliases of FROM items before the columns of an expression."""
+    return {reference.table for reference in nodes_of(part, exp.Column)}
+
+
+def outer_columns(query: exp.Expr) -> list[exp.Column]:
+    """Return the columns of a nested query that belong to a FROM outside of it."""
+    found = []
+    for c in nodes_of(query, exp.Column):
+        item = find_source(c.table, c) if c.table else None
+        if item is not None and not is_within(item, query):
+            found.append(c)
+    return found
+
+
+def is_correlated(query: exp.Expr) -> bool:
+    return bool(outer_columns(query))
+
+
+def is_of_block(part: exp.Expr, block: exp.Select) -> bool:
+    """Return whether a part of a block refers to nothing outside of the block."""
+    return len(outer_columns(part)) == len(own_columns(block, part))
+
+
+def carried_name(reference: exp.Column) -> str:
+    return f"{reference.table}.{reference.name}"
+
+
+def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
+    """Return the columns of a block's FROM items up to its join number `cut` that are named outside those items."""
+    items = list(from_items(block))[: cut + 1]
+    kept = {id(item) for item in items}
+    before = [*items, *(block.args.get("joins") or [])[:cut]]
+    inside = {id(c) for item in before for c in nodes_of(item, exp.Column)}
+    return [c for c in own_columns(block) if id(find_source(c.table, c)) in kept and id(c) not in inside]
+
+
+def carry(references: list[exp.Column], item: str) -> dict[str, exp.Expr]:
+    """Point columns, in place, at an item of FROM that has them under their carried names; return what these are."""
+    carried: dict[str, exp.Expr] = {carried_name(reference): reference.copy() for reference in references}
+    for reference in references:
+        reference.replace(column(item, carried_name(reference)))
+    return carried
+
+
+def parts_beside(block: exp.Select, clauses: Sequence[str]) -> list[exp.Expr]:
+    return [part for part in block.iter_expressions() if part.arg_key not in clauses]
+
+
+def where_of(block: exp.Select) -> exp.Expr | None:
+    clause = block.args.get("where")
+    return clause.this if clause is not None else None
+
+
+def in_where(node: exp.Expr, block: exp.Select) -> bool:
+    return any(at is block.args.get("where") for at in ancestors(node, block))
+
+
+def take_rows(block: exp.Select) -> exp.Select:
+    """Move the clauses that make a block's rows into a new SELECT without outputs; the block keeps the others."""
+    inner = exp.Select()
+    for clause in CLAUSES_OF_ROWS:
+        value = block.args.get(clause)
+        if value is not None:
+            block.set(clause, None)
+            inner.set(clause, value)
+    return inner
+
+
+def hand_down(block: exp.Select, inner: exp.Select, rows: str) -> None:
+    """Let the nested queries of a block find the columns of the rows around it in its derived table, its only FROM."""
+    derived = block.args["from_"].this
+    nested = [query for query in nested_queries(block) if query is not derived and has_text(query)]
+    references = [c for query in nested for c in nodes_of(query, exp.Column) if c.table == rows]
+    for name, reference in carry(references, derived.alias).items():
+        inner.append("expressions", aliased(reference, name))
+
 
 TEXT_ALIAS = "_text"
 """The alias under which a block's expressions refer to its computed columns until the plan is lowered."""
@@ -68,17 +174,14 @@ class Site:
 
 
 def is_text_column(node: object) -> bool:
-    """Return whether a node refers to a computed column."""
     return isinstance(node, exp.Column) and node.table == TEXT_ALIAS
 
 
 def text_columns(node: exp.Expr) -> set[str]:
-    """Return the names of the computed columns that an expression refers to."""
     return {each.name for each in nodes_of(node, exp.Column) if is_text_column(each)}
 
 
 def site_of(name: str) -> str:
-    """Return the id of the site that a computed column belongs to."""
     return name.split("_")[0]
 
 
@@ -90,7 +193,6 @@ class SiteCollector:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """The sites found so far."""
         return tuple(self._sites.values())
 
     def replace(self, node: exp.Expr) -> exp.Expr:
@@ -195,7 +297,6 @@ def literal_options(node: exp.Expr) -> tuple[str, ...]:
 
 
 def _options_query(node: exp.Expr) -> exp.Query | None:
-    """Return the query of ARRAY(SELECT …), a copy; None where the options are written otherwise."""
     items = _array_items(node)
     query = items[0].unnest() if len(items) == 1 and isinstance(items[0].unnest(), exp.Query) else None
     if not isinstance(query, exp.Query):
@@ -219,5 +320,4 @@ def _string_literals(nodes: list[exp.Expr], comparison: exp.Expr) -> tuple[list[
 
 
 def is_nested_call(call: exp.Expr) -> bool:
-    """Return whether a text call takes another text call as an argument."""
     return any(is_text_call(inner) for argument in call.expressions for inner in own_text_calls(argument))

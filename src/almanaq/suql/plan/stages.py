@@ -32,17 +32,8 @@ class NativeQuery:
     tables: tuple[str, ...] = ()
     lookups: tuple[tuple[str, str], ...] = ()
 
-    def placed(self, write: Callable[[str], str]) -> str:
-        """Return its SQL with the places of the tables that earlier stages made."""
-        return self._place(self.text, write)
-
     def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
-        """Return its SQL with the places of tables, and with the values that its lookups give.
-
-        Raises:
-            UnsupportedError: there are none.
-        """
-        text = self.placed(write)
+        text = self._place(self.text, write)
         for mark, query in self.lookups:
             values = values_of(self._place(query, write))
             if not values:
@@ -112,7 +103,7 @@ class TextBlock:
             `first_only` says that the text filter stops there.
         values_wanted: so many of these values will do; None: all are wanted.
         values_ordered: these have to be the least of those that have a row which passes.
-        keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/certain_rows.py`).
+        keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/text_blocks.py`).
     """
 
     name: str
@@ -142,17 +133,14 @@ class TextBlock:
 
     @property
     def where_sites(self) -> tuple[Site, ...]:
-        """The sites that WHERE uses."""
         return self._used_in([self.where] if self.where is not None else [])
 
     @property
     def order_sites(self) -> tuple[Site, ...]:
-        """The sites that ORDER BY uses."""
         return self._used_in(self.order)
 
     @property
     def output_sites(self) -> tuple[Site, ...]:
-        """The sites that the outputs or ORDER BY use."""
         return self._used_in([*self.outputs, *self.order])
 
     def _used_in(self, nodes: Sequence[exp.Expr]) -> tuple[Site, ...]:
@@ -162,8 +150,6 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Materialize:
-    """A SQL stage: the rows of a SELECT become a temporary table."""
-
     name: str
     select: exp.Query
     purpose: str
@@ -323,7 +309,7 @@ class LogicalPlan:
     Attributes:
         private_columns: those that a model would read.
         private_compared: those that an embedder would see.
-        certain: rows that an unknown answer drops can only be missing from the result (`plan/certain_rows.py`).
+        certain: rows that an unknown answer drops can only be missing from the result (`plan/text_blocks.py`).
     """
 
     stages: tuple[LogicalStage, ...]
@@ -336,8 +322,6 @@ class LogicalPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query as stages that run one after another."""
-
     links: tuple[Link, ...]
     stages: tuple[Stage, ...]
     output: Output

@@ -1,4 +1,4 @@
-"""Text blocks of a query: what they read, compute and show, and the columns that lead to their evidence."""
+"""Text blocks of a query: what they read, compute and show, what leads to evidence, whether shown rows are certain."""
 
 from __future__ import annotations
 
@@ -10,11 +10,146 @@ from sqlglot import exp
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan import blocks
-from almanaq.suql.plan.references import CLAUSES_OF_FROM, carried_name, carry, own_columns, parts_beside, qualified
-from almanaq.suql.plan.sites import FROM_ALIAS, Site, SiteCollector
+from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.joins import has_outer_join
+from almanaq.suql.plan.sites import (
+    CLAUSES_OF_FROM,
+    FROM_ALIAS,
+    Site,
+    SiteCollector,
+    carried_name,
+    carry,
+    is_of_block,
+    own_columns,
+    parts_beside,
+    qualified,
+)
 from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
-from almanaq.suql.syntax.nodes import aliased, column
-from almanaq.suql.text_functions import own_nodes
+from almanaq.suql.syntax.nodes import aliased, column, nodes
+from almanaq.suql.text_functions import (
+    has_text,
+    is_by_chance,
+    is_model_call,
+    is_similarity,
+    is_text_call,
+    nested_queries,
+    own_nodes,
+    own_text_calls,
+)
+
+Marked = tuple[str, int]
+"""A block as it is written, and the number of its calls."""
+KEEPS_UNKNOWN = "keeps_unknown"
+"""What a block is marked by that keeps rows which an unknown answer decides."""
+_POSITIVE = (exp.Where, exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Subquery, exp.From, exp.Join, exp.Lateral)
+"""What may stand between a query and the block around it: with fewer rows inside there are no more outside."""
+_NEGATED = (exp.Paren, exp.Subquery, exp.Exists, exp.In)
+"""What may stand between a query and the NOT that it is negated by."""
+
+
+def keep_unknown(tree: exp.Query) -> frozenset[Marked]:
+    """Mark the blocks of NOT EXISTS, NOT IN and EXCEPT that are to keep rows which an unknown answer decides.
+
+    Such a row takes others out of the result, which then shows only rows that are in it whatever the answer is. Marked
+    are blocks that read one table and decide by answers about its rows alone.
+    """
+    marked = []
+    for block in nodes(tree):
+        if isinstance(block, exp.Select) and _is_text_filter(block):
+            negation = _negation_of(block)
+            if negation is not None and all(_is_certain(call, tree, negation) for call in own_text_calls(block)):
+                marked.append(block)
+    for block in marked:
+        block.meta[KEEPS_UNKNOWN] = block.sql(), len(own_text_calls(block))
+    return frozenset(block.meta[KEEPS_UNKNOWN] for block in marked)
+
+
+def kept_by(block: exp.Select) -> Marked | None:
+    """Return the mark of a block that becomes a stage; None where some of its calls are made before."""
+    marked: Marked | None = block.meta.get(KEEPS_UNKNOWN)
+    return marked if marked is not None and marked[1] == len(own_text_calls(block)) else None
+
+
+def _negation_of(block: exp.Select) -> exp.Expr | None:
+    """Return the NOT around a block's EXISTS or IN, or the EXCEPT that takes its rows away."""
+    node: exp.Expr = block
+    while isinstance(parent := node.parent, _NEGATED) and (not isinstance(parent, exp.In) or node.arg_key == "query"):
+        node = parent
+    if isinstance(parent, exp.Except):
+        return parent if node.arg_key == "expression" else None
+    return parent if isinstance(parent, exp.Not) and isinstance(node.unnest(), exp.Exists | exp.In) else None
+
+
+def _is_text_filter(block: exp.Select) -> bool:
+    items, calls = list(from_items(block)), own_text_calls(block)
+    if len(items) != 1 or not isinstance(items[0], exp.Table) or not is_plain(block) or is_by_chance(block):
+        return False
+    if block.args.get("offset") or (block.args.get("limit") and not isinstance(block.parent, exp.Exists)):
+        return False
+    if any(map(has_text, [*block.expressions, *nested_queries(block)])) or block.args.get("order"):
+        return False
+    about_rows = all(is_of_block(call, block) and not is_similarity(call) for call in calls)
+    return bool(calls) and about_rows and not any(has_text(part) for call in calls for part in call.expressions)
+
+
+def shows_only_certain_rows(tree: exp.Query) -> bool:
+    """Return whether rows that an unknown answer drops can only be missing from the result of a query.
+
+    So it is where answers stand in conditions, and as bare outputs of the query itself, of blocks that feed no
+    NOT IN, NOT EXISTS, EXCEPT, outer join, aggregate, window or "first rows", unless these are marked (`keep_unknown`).
+    """
+    for call in filter(is_model_call, nodes(tree)):
+        block = call.find_ancestor(exp.Select)
+        kept_below = _negation_of(block) if block is not None and KEEPS_UNKNOWN in block.meta else None
+        if not _is_certain(call, tree, kept_below):
+            return False
+    return True
+
+
+def _is_certain(call: exp.Expr, tree: exp.Query, kept_below: exp.Expr | None) -> bool:
+    """Return whether rows that an unknown answer decides can only be missing; they are kept below a negation."""
+    node, nested = call, False
+    while node is not tree:
+        parent = node.parent
+        if isinstance(parent, exp.Select):
+            drops_only = node.arg_key in ("where", "from_", "joins")
+            if not _keeps(parent) or not (drops_only or (parent is tree and _is_shown(node, call))):
+                return False
+            nested = True
+        elif isinstance(parent, exp.Union) or (
+            isinstance(parent, exp.Except) and (node.arg_key == "this" or parent is kept_below)
+        ):
+            if _is_cut(parent):
+                return False
+        elif parent is None or (nested and parent is not kept_below and not isinstance(parent, _POSITIVE)):
+            return False
+        node = parent
+    return True
+
+
+def _is_shown(part: exp.Expr, call: exp.Expr) -> bool:
+    value = part.unalias()
+    while isinstance(value, exp.Cast | exp.Paren):
+        value = value.this
+    return part.arg_key == "expressions" and value is call
+
+
+def _keeps(block: exp.Select) -> bool:
+    if any(block.args.get(key) for key in ("group", "having", "qualify", "windows")) or _is_cut(block):
+        return False
+    distinct = block.args.get("distinct")
+    if has_outer_join(block) or (distinct is not None and distinct.args.get("on") is not None):
+        return False
+    return not any(
+        isinstance(node, exp.AggFunc | exp.Window) or (isinstance(node, exp.Anonymous) and not is_text_call(node))
+        for output in block.expressions
+        for node in own_nodes(output)
+    )
+
+
+def _is_cut(query: exp.Query) -> bool:
+    """Return whether a query shows the first of its rows: without one of them, another moves up."""
+    return any(query.args.get(key) for key in ("limit", "offset")) and query.args.get("order") is not None
 
 
 def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, tuple[tuple[str, str], ...]]:
@@ -27,12 +162,12 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
     evidence: list[tuple[str, str]] = []
     for item in from_items(at):
         name = _block_read(item, text_blocks)
-        if name is None:
-            continue
-        if at.args.get("distinct"):  # which a hidden column would take part in
+        if name is None or at.args.get("distinct"):  # which a hidden column would take part in
             continue
         hidden = f"e{len(evidence)}"
-        row = _expose_row(item, name)
+        if isinstance(item, exp.Subquery):
+            item.this.append("expressions", aliased(column(name, ROW), ROW))
+        row = column(item.alias_or_name, ROW)
         gathered = exp.ArrayAgg(this=row) if blocks.is_aggregated(at) else row
         at.append("expressions", aliased(gathered, hidden))
         evidence.append((name, hidden))
@@ -40,18 +175,10 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
 
 
 def _block_read(item: exp.Expr, names: set[str]) -> str | None:
-    """Return the text block that a FROM item reads row by row, directly or through a derived table."""
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
         source = item.this.args.get("from_")
         item = source.this if source is not None and not item.this.args.get("joins") else item
     return item.name if isinstance(item, exp.Table) and item.name in names else None
-
-
-def _expose_row(item: exp.Expr, name: str) -> exp.Expr:
-    """Return the expression for a block's row id above a FROM item, passing it through a derived table."""
-    if isinstance(item, exp.Subquery):
-        item.this.append("expressions", aliased(column(name, ROW), ROW))
-    return column(item.alias_or_name, ROW)
 
 
 _TITLE = 120
@@ -66,13 +193,6 @@ def text_block(
     row_id: exp.Expr | None,
     copies: Mapping[str, exp.Select] | None = None,
 ) -> TextBlock:
-    """Return the stage that a plain block becomes.
-
-    Args:
-        copies: what tables that earlier stages make are copies of; they are made to carry what names a row.
-        common: the names that stand for members of WITH in it.
-        row_id: identifies a row of FROM, when that is just one base table with row ids.
-    """
     origins = _Origins(catalog, common, copies or {})
     relations = origins.relations(block)
     columns = carry(own_columns(block, *parts_beside(block, CLAUSES_OF_FROM)), FROM_ALIAS)
@@ -109,8 +229,6 @@ def _is_light(reference: exp.Expr, relations: dict[str, Relation]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """The column of a relation that a column is, and the columns beside it that name its row."""
-
     relation: Relation
     column: str
     key: tuple[exp.Expr, ...]
@@ -120,14 +238,11 @@ class _Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """Finds where columns come from, also through derived tables and those that earlier stages copy rows into."""
-
     catalog: Catalog
     common: Container[str]
     copies: Mapping[str, exp.Select]
 
     def relations(self, block: exp.Select) -> dict[str, Relation]:
-        """Return the relation of each alias in FROM that names a base table."""
         found = {item.alias_or_name: self._relation(item) for item in from_items(block)}
         return {alias: relation for alias, relation in found.items() if relation is not None}
 
@@ -166,14 +281,12 @@ def _find_gathered(made: exp.Expr | None) -> exp.Expr | None:
 
 
 def _gives_each_row(block: exp.Select) -> bool:
-    """Return whether a block's rows are rows of its FROM, so that it can show more of each."""
     if any(block.args.get(clause) for clause in ("group", "having", "distinct", "qualify")):
         return False
     return not any(isinstance(node, exp.AggFunc) for output in block.expressions for node in own_nodes(output))
 
 
 def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
-    """Return what names a row of a relation: its key, or else its number or address."""
     spelled = relation.column(reference.name)
     name = spelled.name if spelled else reference.name
     if relation.key:
@@ -189,10 +302,6 @@ def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
 def _evidence(
     site: Site, columns: dict[str, exp.Expr], items: Mapping[str, exp.Expr], origins: _Origins
 ) -> list[EvidenceSource]:
-    """Return where a site's document stands, if it is a plain column of a relation.
-
-    What names its row joins the block's columns.
-    """
     reference = columns.get(site.document.name) if isinstance(site.document, exp.Column) else None
     found = origins.of(reference, items)
     if found is None:
@@ -203,7 +312,6 @@ def _evidence(
 
 
 def _about(relation: Relation, column_name: str) -> str:
-    """Return where a document stands, for its readers: the column, the relation, and the relation's title."""
     title = " ".join(relation.description.split())
     title = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
     return f"{column_name} of {relation.name}" + (f": {title}" if title else "")

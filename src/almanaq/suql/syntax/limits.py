@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,9 @@ def check_length(text: str) -> None:
     if len(text) > MOST_TOKENS:
         _refuse_tokens(sum(1 for _ in _PIECES.finditer(text)) // _LONGEST_SIGN)
     if sum(map(text.count, "([{")) > MOST_BRACKETS:
-        _refuse_above(MOST_BRACKETS, _open_brackets(text), "brackets within each other", "close them")
+        pieces = (piece[0] for piece in _QUOTED_OR_BRACKET.finditer(text))
+        deepest = max(itertools.accumulate((piece in "([{") - (piece in ")]}") for piece in pieces), default=0)
+        _refuse_above(MOST_BRACKETS, deepest, "brackets within each other", "close them")
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
@@ -63,11 +66,7 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 
 
 def check_tree(found: Sequence[exp.Expr]) -> None:
-    """Raise UnsupportedError for a tree that would take too long to plan.
-
-    Args:
-        found: its nodes, the first that of the whole.
-    """
+    """Raise UnsupportedError for a tree that would take too long to plan."""
     if len(found) <= min(MOST_LEVELS, MOST_QUERIES):
         return
     _refuse_above(MOST_NODES, len(found), "names, operators and values", "put a long list into a table, and join it")
@@ -97,15 +96,6 @@ def within_limits() -> Iterator[None]:
 
 def _refuse_tokens(found: int) -> None:
     _refuse_above(MOST_TOKENS, found, "words, signs and values", "put a long list into a table, and join it")
-
-
-def _open_brackets(text: str) -> int:
-    """Return how many brackets of a text are open at once."""
-    deepest = depth = 0
-    for piece in _QUOTED_OR_BRACKET.finditer(text):
-        depth += (piece[0] in "([{") - (piece[0] in ")]}")
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _depth(tokens: Sequence[Token]) -> int:

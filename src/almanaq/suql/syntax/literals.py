@@ -29,9 +29,6 @@ def bindable(value: object, _depth: int = 0) -> object:
     >>> from fractions import Fraction
     >>> bindable([Fraction(1, 2), {"a": None}])
     [0.5, {'a': None}]
-
-    Raises:
-        ParameterError: a value of a type that no query takes or too deep, or text that cannot be written in UTF-8.
     """
     if _depth > _DEEPEST:
         raise ParameterError(f"a parameter has more than {_DEEPEST} levels of lists and dicts within each other")
@@ -73,9 +70,6 @@ def literal(value: object, dialect: str = "postgres") -> exp.Expr:
     "CAST('\\\\x6162' AS BYTEA)"
     >>> literal({"a": [1, None]}, "duckdb").sql("duckdb")
     "{'a': [1, NULL]}"
-
-    Raises:
-        ParameterError: a value of another type, or text that cannot be written in UTF-8.
     """
     match value:
         case None:
@@ -139,7 +133,6 @@ def _struct(value: Mapping[object, object]) -> exp.Expr:
 
 
 def _write_value(value: object) -> tuple[str, str] | None:
-    """Return the text and the type of a value whose literal is a cast."""
     match value:
         case datetime.datetime():
             return value.isoformat(sep=" "), "timestamp" if value.tzinfo is None else "timestamptz"
@@ -166,7 +159,6 @@ def _json(value: Mapping[object, object]) -> str:
 
 
 def _check_text(text: str) -> str:
-    """Return a text; raise ParameterError for one that no database takes: with U+0000, or halves of surrogate pairs."""
     if "\0" in text:
         raise ParameterError("a parameter holds the character U+0000, which no query takes in a text")
     return _encodable(text)

@@ -26,7 +26,6 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def nodes_of(tree: exp.Expr, *kinds: type[E]) -> list[E]:
-    """Return the nodes of a tree that are of some classes, in the order of `nodes`."""
     return [node for node in nodes(tree) if isinstance(node, kinds)]
 
 
@@ -39,7 +38,6 @@ def ancestors(node: exp.Expr, top: exp.Expr | None = None) -> Iterator[exp.Expr]
 
 
 def is_within(node: exp.Expr, tree: exp.Expr) -> bool:
-    """Return whether a node is a part of a tree, or the tree itself."""
     return any(at is tree for at in ancestors(node))
 
 
@@ -51,7 +49,6 @@ def in_parentheses(node: exp.Expr) -> exp.Expr:
 
 
 def quoted(name: str) -> exp.Identifier:
-    """Return a quoted identifier."""
     return exp.to_identifier(name, quoted=True)
 
 
@@ -71,12 +68,10 @@ def table_alias(name: str, columns: Sequence[str] = ()) -> exp.TableAlias:
 
 
 def derived(query: exp.Expr, name: str, columns: Sequence[str] = ()) -> exp.Subquery:
-    """Return an item of FROM that reads a query."""
     return exp.Subquery(this=query, alias=table_alias(name, columns))
 
 
 def aliased(node: exp.Expr, name: str) -> exp.Alias:
-    """Return an aliased output column."""
     return exp.Alias(this=node, alias=quoted(name))
 
 

@@ -1,0 +1,430 @@
+"""Rewrites of a bound query before it is planned: conditions where they cost least, and nothing that nobody reads."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.optimizer.merge_subqueries import merge_subqueries
+
+from almanaq.errors import UnsupportedError
+from almanaq.suql.catalog.sources import find_cte, find_source, from_items
+from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_or_grouped, is_plain, sets_in
+from almanaq.suql.plan.joins import has_outer_join, keeps_rows, side_of
+from almanaq.suql.plan.predicates import conjuncts
+from almanaq.suql.plan.sites import is_correlated, own_columns, tables_in, where_of
+from almanaq.suql.syntax.nodes import derived, is_comma, nodes, nodes_of
+from almanaq.suql.text_functions import (
+    has_text,
+    is_by_chance,
+    is_text_call,
+    nested_queries,
+    outermost_text_calls,
+    own_nodes,
+)
+
+
+def unused_outputs(tree: exp.Query) -> exp.Query:
+    """Drop the members of WITH that nobody reads, and the text in outputs of derived tables that nobody reads.
+
+    Before: `SELECT count(*) FROM (SELECT id, answer(…) AS a FROM t) AS d` asks for every row of t.
+    After: `SELECT count(*) FROM (SELECT id, NULL AS a FROM t) AS d` asks nothing; so does the SELECT list of an EXISTS.
+
+    Only text calls become NULL (an aggregate of it where they read the only aggregates), so every block keeps its
+    grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there,
+    outputs decide which rows there are.
+    """
+    while has_text(tree) and (_drop_unread_members(tree) or _drop_unread_outputs(tree)):
+        pass
+    return tree
+
+
+def _drop_unread_members(tree: exp.Query) -> bool:
+    readers = _readers(tree)
+    for with_ in nodes_of(tree, exp.With):
+        for cte in list(with_.expressions):
+            if not has_text(cte):
+                continue
+            inside = {id(table) for table in nodes_of(cte, exp.Table)}  # a recursive member reads itself
+            if not readers.get(id(cte), set()) - inside:
+                cte.pop()
+                if not with_.expressions:
+                    with_.pop()
+                return True
+    return False
+
+
+def _readers(tree: exp.Query) -> dict[int, set[int]]:
+    readers: dict[int, set[int]] = {}
+    for table in nodes_of(tree, exp.Table):
+        cte = find_cte(table)
+        if cte is not None:
+            readers.setdefault(id(cte), set()).add(id(table))
+    return readers
+
+
+def _columns(tree: exp.Query) -> dict[int, set[str]]:
+    read: dict[int, set[str]] = {}
+    for column in nodes_of(tree, exp.Column):
+        item = find_source(column.table, column) if column.table else None
+        if item is not None:
+            read.setdefault(id(item), set()).add(column.name)
+    return read
+
+
+def _drop_unread_outputs(tree: exp.Query) -> bool:
+    changed = False
+    readers, columns = _readers(tree), _columns(tree)
+    for block in nodes_of(tree, exp.Select):
+        if not has_text(block):
+            continue
+        read = _outputs_read(block, readers, columns)
+        distinct = block.args.get("distinct")
+        if read is None or (distinct is not None and distinct.args.get("on") is None):
+            continue
+        aggregated = is_aggregated(block)
+        ordering = [clause for clause in (block.args.get("order"), distinct) if clause is not None]
+        read = read | {c.name for clause in ordering for c in nodes_of(clause, exp.Column) if not c.table}
+        for item in block.expressions:
+            if item.alias_or_name not in read and not sets_in([item]):
+                if not aggregated and any(has_text(query) for query in nodes_of(item, exp.Query)):
+                    item.unalias().replace(exp.null())
+                    changed = True
+                    continue
+                for call in outermost_text_calls(item):
+                    around = call.find_ancestor(exp.AggFunc, exp.Query)
+                    if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
+                        continue  # part of a grouping key, which the output must go on to equal
+                    nothing = exp.cast(exp.null(), "text")
+                    call.replace(nothing)
+                    if aggregated and not is_aggregated(block):  # it read the only aggregate: one row, not one for each
+                        nothing.replace(exp.Max(this=nothing.copy()))
+                    changed = True
+    return changed
+
+
+def _outputs_read(block: exp.Select, readers: dict[int, set[int]], columns: dict[int, set[str]]) -> set[str] | None:
+    """Return the outputs of a block that something looks at; None when they all count."""
+    parent = block.parent
+    if isinstance(parent, exp.Exists) and not any(block.args.get(clause) for clause in ("limit", "offset")):
+        return set()
+    if isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.From | exp.Join | exp.Lateral):
+        item = parent if not isinstance(parent.parent, exp.Lateral) else parent.parent
+        return columns.get(id(item), set()) if not _renames(item) else None
+    if isinstance(parent, exp.CTE) and not _renames(parent):
+        return {name for table in readers.get(id(parent), ()) for name in columns.get(table, ())}
+    return None
+
+
+def _renames(item: exp.Expr) -> bool:
+    alias = item.args.get("alias")
+    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
+
+
+def exists_limit(tree: exp.Query) -> exp.Query:
+    """Return an EXISTS that does not look around itself a LIMIT 1.
+
+    Before: `WHERE EXISTS (SELECT 1 FROM r WHERE answer(…) = 'Yes')` asks for every row of r.
+    After: `WHERE EXISTS (SELECT 1 FROM r WHERE answer(…) = 'Yes' LIMIT 1)` stops at the first, as any LIMIT does.
+
+    EXISTS is true by one row as by many. Blocks that group, or have a LIMIT of their own, are left alone.
+    """
+    for exists in nodes_of(tree, exp.Exists):
+        block = exists.this
+        if isinstance(block, exp.Select) and has_text(block) and not is_cut_or_grouped(block):
+            block.set("distinct", None)
+            if not is_correlated(block):
+                block.limit(1, copy=False)
+    return tree
+
+
+def merged_derived_tables(tree: exp.Query) -> exp.Query:
+    """Merge derived tables and members of WITH that only filter and compute into the block that reads them.
+
+    Before: `SELECT name FROM (SELECT * FROM r WHERE answer(…) = 'Yes') AS d LIMIT 3` asks for every row of r.
+    After: `SELECT name FROM r WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
+
+    A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart. Queries with
+    an outer join are left alone: there, an output like `coalesce(a, 'x')` is NULL for rows without a match, and would
+    not be if it were computed after the join. So are recursive ones, and those whose outputs make rows (`unnest`) or
+    are by chance, which would be drawn wherever they are read.
+    """
+    recursive = any(with_.args.get("recursive") for with_ in nodes_of(tree, exp.With))
+    blocks = nodes_of(tree, exp.Select)
+    sets = any(sets_in(block.expressions) for block in blocks)
+    drawn = any(is_by_chance(item) for block in blocks if block is not tree for item in block.expressions)
+    if recursive or sets or drawn or has_outer_join(tree) or not has_text(tree):
+        return tree
+    try:
+        merged = merge_subqueries(tree)
+    except LookupError as error:
+        raise UnsupportedError("nested queries of this form are not planned beside text functions") from error
+    _drop_parentheses(merged)
+    for block in nodes_of(merged, exp.Select):
+        drop_constant_keys(block)
+    for key in nodes_of(merged, exp.Ordered):
+        _cast_constant(key)
+    return merged
+
+
+def _drop_parentheses(tree: exp.Query) -> None:
+    """Drop the parentheses that merging puts around an output where they change nothing: a key of GROUP BY is found in
+    the other clauses by its form."""
+    for paren in nodes_of(tree, exp.Paren):
+        within = paren.parent
+        alone = isinstance(within, exp.Alias | exp.Group | exp.Ordered | exp.Select | exp.Func | exp.Paren)
+        if alone and not isinstance(within, exp.Binary):
+            paren.replace(paren.this)
+
+
+def _cast_constant(key: exp.Ordered) -> None:
+    """Cast an output that is a constant, now in its place: an aggregate's ORDER BY may hold no bare one in DuckDB."""
+    constant = key.this.unnest()
+    of_rows = key.find_ancestor(exp.AggFunc, exp.WithinGroup, exp.Query) is key.find_ancestor(exp.Query)
+    if of_rows or constant.is_number or not isinstance(constant, exp.Literal | exp.Null | exp.Boolean):
+        return
+    key.set("this", exp.cast(constant, "boolean" if isinstance(constant, exp.Boolean) else "text"))
+
+
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+
+
+def preserved_derived_tables(tree: exp.Query) -> exp.Query:
+    """Merge the derived table that a block begins with, where outer joins keep every row of it.
+
+    Before: `SELECT d.id FROM (SELECT * FROM t WHERE answer(…) = 'Yes') AS d LEFT JOIN u ON u.t = d.id LIMIT 3` asks for
+    every row of t.
+    After: `SELECT t.id FROM t LEFT JOIN u ON u.t = t.id WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
+
+    A LEFT JOIN keeps each row before it and changes none of its values, so what the derived table filters and computes
+    comes to the same after the join. Behind a RIGHT or FULL JOIN its outputs may be NULL, and it stays.
+    """
+    if not has_text(tree) or not has_outer_join(tree):
+        return tree
+    _read_once(tree)
+    for block in reversed(nodes_of(tree, exp.Select)):
+        while _merge_first(block, tree):
+            pass
+    return tree
+
+
+def _read_once(tree: exp.Query) -> None:
+    """Put members of WITH with text that one block begins with, and nothing else reads, into that block."""
+    for with_ in nodes_of(tree, exp.With):
+        for cte in list(with_.expressions) if not with_.args.get("recursive") else ():
+            readers = [table for table in nodes_of(tree, exp.Table) if find_cte(table) is cte]
+            renames = cte.args["alias"].args.get("columns") or cte.args.get("materialized") is not None
+            if len(readers) != 1 or renames or not has_text(cte) or not isinstance(readers[0].parent, exp.From):
+                continue
+            if readers[0].args["alias"].args.get("columns"):
+                continue
+            readers[0].replace(derived(cte.this, readers[0].alias_or_name))
+            cte.pop()
+        if not with_.expressions:
+            with_.pop()
+
+
+def _merge_first(block: exp.Select, tree: exp.Query) -> bool:
+    item = next(iter(from_items(block)), None)
+    joins = block.args.get("joins") or []
+    if not isinstance(item, exp.Subquery) or item.args["alias"].args.get("columns"):
+        return False
+    inner = item.this
+    if any(side_of(join) in ("RIGHT", "FULL") for join in joins) or not _fits(inner, block, item, tree):
+        return False
+    if joins and not (block.args.get("limit") or block.args.get("where")):
+        return False  # nothing to stop or to filter by: a table by itself is read without being copied
+    outputs = {output.alias_or_name: output.unalias() for output in inner.expressions}
+    read = [c for c in own_columns(block) if find_source(c.table, c) is item]
+    clauses = [block.args[name] for name in ("group", "distinct") if block.args.get(name) is not None]
+    orders = nodes_of(block, exp.Order)  # also those of aggregates
+    sorted_by = {id(c) for clause in (*clauses, *orders) for c in nodes_of(clause, exp.Column)}
+    if any(id(c) in sorted_by and isinstance(outputs[c.name], _CONSTANTS) for c in read):
+        return False
+    for reference in read:
+        shown: exp.Expr = exp.paren(outputs[reference.name].copy(), copy=False)
+        shown = shown.this if isinstance(shown.this, exp.Column | exp.Anonymous | exp.Literal) else shown
+        named = reference.parent is block and reference.arg_key == "expressions"
+        reference.replace(exp.alias_(shown, reference.name, quoted=True) if named else shown)
+    block.set("from_", inner.args["from_"].pop())
+    own_joins = inner.args.get("joins") or []
+    for join in filter(is_comma, own_joins):
+        join.set("kind", "CROSS")  # what follows it must see the items before it
+    block.set("joins", [*own_joins, *joins])
+    if inner.args.get("where") is not None:
+        block.where(inner.args["where"].this.pop(), copy=False)
+    return True
+
+
+def _fits(inner: exp.Expr, block: exp.Select, item: exp.Expr, tree: exp.Query) -> bool:
+    if not isinstance(inner, exp.Select) or not is_plain(inner) or inner.args.get("from_") is None:
+        return False
+    if any(inner.args.get(clause) for clause in ("limit", "offset", "order", "with_", "laterals")):
+        return False
+    if block.args.get("laterals") or any(nested_queries(output) for output in inner.expressions):
+        return False
+    names = {source.alias_or_name for source in from_items(inner)}
+    within = {id(node) for node in nodes(inner)}
+    outside = (select for select in nodes_of(tree, exp.Select) if id(select) not in within)
+    others = {item.alias_or_name for select in outside for item in from_items(select)}
+    return not names & (others - {item.alias_or_name})
+
+
+_CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
+
+
+def pushed_conditions(tree: exp.Query) -> exp.Query:
+    """Repeat conditions about a derived table, or about a member of WITH that is read once, inside of it.
+
+    Before: `SELECT * FROM (SELECT DISTINCT city, answer(…) AS a FROM t) AS d WHERE d.city = 'Rome'` asks for every row.
+    After: the derived table has `WHERE city = 'Rome'`, and so do both sides of a UNION; the condition outside stays.
+
+    A row that fails the condition outside is dropped there anyway, and no other row depends on it. Below a LIMIT, a
+    window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
+    """
+    for block in nodes_of(tree, exp.Select) if has_text(tree) else ():
+        joined = block.args.get("joins") or []
+        on = [] if any(map(side_of, joined)) else [join.args.get("on") for join in joined]
+        conditions = [part for node in (where_of(block), *on) for part in conjuncts(node)]
+        parts = [part for part in conditions if not (has_text(part) or part.find(exp.Query))]
+        for item in from_items(block):
+            inner = _read_only_by(item, tree)
+            if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
+                for part in (part for part in parts if not is_by_chance(part)):
+                    if tables_in(part) == {item.alias_or_name}:
+                        _push(inner, part, [output.alias_or_name for output in inner.selects])
+    return tree
+
+
+def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
+    holder: exp.Expr | None = item if isinstance(item, exp.Subquery) else None
+    if isinstance(item, exp.Table):
+        holder = find_cte(item)
+        readers = [table for table in nodes_of(tree, exp.Table) if holder is not None and find_cte(table) is holder]
+        recursive = holder is not None and holder.parent is not None and holder.parent.args.get("recursive")
+        holder = None if len(readers) != 1 or recursive else holder
+    for node in (item, holder):
+        alias = node.args.get("alias") if node is not None else None
+        if alias is not None and alias.args.get("columns"):
+            return None
+    return holder.this if holder is not None and isinstance(holder.this, exp.Query) else None
+
+
+def _push(query: exp.Expr, part: exp.Expr, names: list[str]) -> None:
+    if any(query.args.get(clause) for clause in _CUTS):
+        return
+    if isinstance(query, exp.Subquery):
+        _push(query.this, part, names)
+    elif isinstance(query, exp.SetOperation):
+        if all(_has_one_type(query, names.index(column.name)) for column in nodes_of(part, exp.Column)):
+            _push(query.this, part, names)
+            _push(query.expression, part, names)
+    elif isinstance(query, exp.Select):
+        outputs = dict(zip(names, (item.unalias() for item in query.expressions), strict=False))
+        read = [outputs.get(column.name) for column in nodes_of(part, exp.Column)]
+        if all(node is not None and _may_filter(node, query) for node in read) and _is_open(query):
+            query.where(_over(part, outputs), copy=False)
+
+
+def _has_one_type(query: exp.Query, number: int) -> bool:
+    """Return whether an output of a set operation has one type on both sides: otherwise it is cast on its way out."""
+    sides = (query.this, query.expression) if isinstance(query, exp.SetOperation) else ()
+    outputs = [side.selects[number].unalias() for side in sides if len(side.selects) > number]
+    known = {output.type.sql() for output in outputs if output.type is not None}
+    return len(outputs) == 2 and len(known) == 1 and all(output.type is not None for output in outputs)
+
+
+def _is_open(block: exp.Select) -> bool:
+    distinct = block.args.get("distinct")
+    if (distinct is not None and distinct.args.get("on") is not None) or sets_in(block.expressions):
+        return False
+    if any(isinstance(node, exp.Window) for node in own_nodes(block)) or any(
+        isinstance(i, exp.Star) for i in block.expressions
+    ):
+        return False
+    group = block.args.get("group")
+    if group is not None and any(group.args.get(clause) for clause in _CUTS):
+        return False
+    return not is_aggregated(block) or (group is not None and bool(group.expressions))
+
+
+def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
+    group = block.args.get("group")
+    key = not is_aggregated(block) or (group is not None and node in group.expressions)
+    return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
+
+
+def _over(part: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:
+    holder = exp.paren(part.copy(), copy=False)
+    for column in nodes_of(holder, exp.Column):
+        output = outputs[column.name].copy()
+        column.replace(output if isinstance(output, exp.Column) else exp.paren(output, copy=False))
+    return holder
+
+
+_OF_BOTH_SIDES = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.ILike),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod),
+)
+"""Operators that give NULL where one side is NULL."""
+_OF_THE_FIRST = (exp.Paren, exp.Cast, exp.Neg, exp.Not, exp.Between)
+"""Operators that give NULL where what they are about is NULL."""
+
+
+def inner_joins(tree: exp.Query) -> exp.Query:
+    """Turn outer joins whose rows without a match a later condition drops into inner joins.
+
+    Before: `SELECT … FROM a LEFT JOIN b ON answer(a.x, …) = answer(b.y, …) WHERE b.id < 5` asks for every row of b.
+    After: `SELECT … FROM a JOIN b ON answer(a.x, …) = answer(b.y, …) WHERE b.id < 5` asks for those with `id < 5`.
+
+    A row without a match has NULL for every column of the other side, and the condition is not true of NULL. A FULL
+    JOIN may turn into a LEFT or RIGHT JOIN.
+    """
+    if has_text(tree) and has_outer_join(tree):
+        for block in nodes_of(tree, exp.Select):
+            while any(_narrow(block, place) for place in range(len(block.args.get("joins") or ()))):
+                pass
+    return tree
+
+
+def _narrow(block: exp.Select, place: int) -> bool:
+    joins, items = block.args["joins"], [item.alias_or_name for item in from_items(block)]
+    join, side = joins[place], side_of(joins[place])
+    if not side or join.args.get("using") or join.args.get("method"):
+        return False
+    comma = max((i for i, earlier in enumerate(joins[:place]) if is_comma(earlier)), default=-1)
+    before, item = set(items[comma + 1 : place + 1]), {items[place + 1]}
+    joining = [later.args.get("on") for later in joins[place + 1 :] if side_of(later) in ("", "RIGHT")]
+    conditions = [part for condition in (where_of(block), *joining) for part in conjuncts(condition)]
+    keeps_before = side in ("LEFT", "FULL") and not any(_drops(part, item) for part in conditions)
+    keeps_item = side in ("RIGHT", "FULL") and not any(_drops(part, before) for part in conditions)
+    narrowed = {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}.get((keeps_before, keeps_item))
+    join.set("side", narrowed)
+    join.set("kind", None)
+    return narrowed != side
+
+
+def _drops(node: exp.Expr, names: set[str]) -> bool:
+    """Return whether a condition is not true where every column of some FROM items is NULL."""
+    if isinstance(node, exp.Paren):
+        return _drops(node.this, names)
+    if isinstance(node, exp.And | exp.Or):
+        sides = (_drops(node.this, names), _drops(node.expression, names))
+        return any(sides) if isinstance(node, exp.And) else all(sides)
+    asked = node.this.unnest() if isinstance(node, exp.Not) else node
+    if isinstance(asked, exp.Is) and isinstance(asked.expression, exp.Null):
+        negated = (asked is not node) != bool(asked.args.get("negate"))
+        return negated and _is_null(asked.this, names)
+    return _is_null(node, names)
+
+
+def _is_null(node: exp.Expr | None, names: set[str]) -> bool:
+    """Return whether an expression is NULL where every column of some FROM items is; answers about NULL are."""
+    if isinstance(node, exp.Column):
+        return node.table in names
+    if isinstance(node, _OF_THE_FIRST) or (isinstance(node, exp.In) and node.expressions):
+        return _is_null(node.this, names)
+    if isinstance(node, _OF_BOTH_SIDES) and not isinstance(node.expression, exp.Any | exp.All):
+        return _is_null(node.this, names) or _is_null(node.expression, names)
+    if isinstance(node, exp.And | exp.Or):
+        return _is_null(node.this, names) and _is_null(node.expression, names)
+    arguments = node.expressions[:2] if node is not None and is_text_call(node) else []
+    return any(_is_null(argument, names) for argument in arguments)
