@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from almanaq.engines.duckdb.parts import Parts
+from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
+    Node,
     alias_of,
     column,
     has_text,
@@ -30,15 +31,191 @@ from almanaq.engines.duckdb.trees import (
     names_in,
     select,
     select_all,
+    statement,
     subquery,
     walk,
     without_places,
 )
-from almanaq.errors import UnsupportedError
-from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited
+from almanaq.errors import QueryError, UnsupportedError
+from almanaq.suql.catalog.relations import Relation, unique_names
+from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
 
-Node = dict[str, Any]
+
+class Parts:
+    """The parts of one statement, as they are made under names that begin with `prefix`, and what DuckDB knows of its
+    queries.
+    """
+
+    def __init__(self, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters) -> None:
+        self._reader, self._whole, self.parse = reader, whole, reader.parse
+        self._prefix, self._parameters = prefix, parameters
+        self.made: list[Part] = []
+        self.kept = False
+        """Whether one is of the rows that a LIMIT keeps."""
+        functions = reader.functions
+        self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
+        self.volatile = functions.volatile
+        self.own = functions.own_names
+        """Functions of the database's own, which may read anything."""
+
+    def item(self, text: str) -> Node:
+        item: Node = self.parse(f"SELECT * FROM {text}")["node"]["from_table"]
+        return item
+
+    def cross(self, left: Node, right: Node) -> Node:
+        return right if left["type"] == "EMPTY" else {**self.item("a CROSS JOIN b"), "left": left, "right": right}
+
+    def make(
+        self, query: Node, documents: Sequence[Cited | None] | None = None, *, numbered: bool = True
+    ) -> str | None:
+        """Make a part of a query, whose table is then known; give its name, None where DuckDB does not bind it.
+
+        Args:
+            documents: where all that its documents are made of stands; None: not known.
+            numbered: whether rows that have answers have their number, too.
+        """
+        name = f"{self._prefix}{len(self.made) + 1}"
+        try:
+            self.made.append(self._part(name, query, documents, numbered=numbered))
+        except QueryError:
+            return None
+        return name
+
+    def keep(self, query: Node) -> str | None:
+        """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
+        name = self.make(query, (), numbered=False)
+        self.kept = self.kept or name is not None
+        return name
+
+    def _part(self, name: str, query: Node, documents: Sequence[Cited | None] | None, *, numbered: bool) -> Part:
+        """Return a part with the columns of its table, which stands empty where later parts are described."""
+        reader, tree = self._reader, statement(query)
+        sql = reader.write(tree)
+        shown = reader.shown(tree, sql)
+        items = [node for node in walk(query) if node.get("type") == "BASE_TABLE"]
+        tables = [table for item in items if (table := self._relation(item)) is not None]
+        relations = tuple(dict.fromkeys(table.name for table in tables))
+        private = (
+            self._private(query, tables)
+            if documents is None
+            else [f"{each.relation}.{each.column}" for each in documents if each is not None and each.private]
+        )
+        alone = documents[0] if documents is not None and len(documents) == 1 else None
+        reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
+        used, text = self.parameters_in(query), has_text(query)
+        if used and not text:
+            shown, used = reader.with_literals(shown, parameters_of(used, self._parameters)), ()
+        made = Statement(self._whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
+        columns = tuple(reader.describe(shown, parameters_of(used, self._parameters)))
+        names = unique_names(name for name, _ in columns)
+        listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
+        reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
+        return Part(name, made, columns, tuple(dict.fromkeys(private)), reads)
+
+    def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
+        called = {str(node.get("function_name", "")).lower() for node in walk(query)}
+        read = tables if called.isdisjoint(self.own) else self._reader.catalog.relations
+        works = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
+        held = [column for other in self.made if other.name in works for column in other.private]
+        return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
+
+    def row_id(self, item: Node) -> str | None:
+        """Return the column that numbers the rows of an item of FROM; None where none does."""
+        relation = self._relation(item)
+        renamed = item["column_name_alias"] or item["sample"]
+        return relation.row_id if relation is not None and not renamed else None
+
+    def place_of(self, document: Node, items: Sequence[Node]) -> tuple[Node, Cited, tuple[str, ...]] | None:
+        """Return where a document stands: the item of FROM, the column, and the key of its row; None of one that is
+        computed, or that USING may merge.
+        """
+        path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
+        *before, name = path or ("",)
+        if not before and len(items) > 1:
+            return None
+        found = []
+        for item in items:
+            if item["type"] != "BASE_TABLE" or item["column_name_alias"] or not _is_called(item, before):
+                continue
+            relation = self._relation(item)
+            known = relation.column(str(name)) if relation is not None else None
+            if relation is not None and known is not None:
+                key = relation.key or ((relation.row_id,) if relation.row_id else ())
+                kind = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
+                found.append((item, Cited("", relation.name, known.name, len(key), kind, known.private), key))
+        return found[0] if len(found) == 1 else None
+
+    def made_of(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
+        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
+        items = list(items_of(query["from_table"]))
+        found: list[Cited] = []
+        for node in walk(expressions):
+            called = str(node.get("function_name", "")).lower()
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
+                return None
+            if node.get("class") == "COLUMN_REF":
+                place = self.place_of(node, items)
+                inner = [place[1]] if place is not None else self._made_within(node, items, members)
+                if inner is None:
+                    return None
+                found += inner
+        return found
+
+    def _made_within(self, named: Node, items: Sequence[Node], members: Sequence[Node]) -> list[Cited] | None:
+        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
+        *before, name = named["column_names"]
+        found = [item for item in items if _is_called(item, before) and (before or len(items) == 1)]
+        query = _query_of(found[0], members) if len(found) == 1 else None
+        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
+            return None
+        shown = [
+            output
+            for output in query["select_list"]
+            if str(output["alias"] or (output.get("column_names") or [""])[-1]).lower() == name.lower()
+        ]
+        starred = any(output["class"] == "STAR" for output in query["select_list"])
+        return self.made_of(shown, query, members) if len(shown) == 1 and not starred else None
+
+    def names(self, query: Node) -> Sequence[str]:
+        """Return what DuckDB calls the columns of a query; none where it does not bind."""
+        try:
+            used = parameters_of(self.parameters_in(query), self._parameters)
+            return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
+        except QueryError:
+            return ()
+
+    def binds(self, query: Node) -> bool:
+        return bool(self.names(query))
+
+    def parameters_in(self, tree: Node) -> tuple[str, ...]:
+        """Return the names of the parameters of a tree, in their order in the whole."""
+        found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
+        return tuple(name for name in self._whole.parameters if name in found)
+
+    def _relation(self, item: Node) -> Relation | None:
+        """Return the relation that an item of FROM names in full, as checked trees do; a bare name is one of WITH."""
+        path, catalog = tuple(item["qualified_name"]["path"]), self._reader.catalog
+        relation = catalog.find(".".join(path))
+        return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
+
+
+def _is_called(item: Node, path: Sequence[str]) -> bool:
+    return not path or [alias_of(item).lower()] == [part.lower() for part in path]
+
+
+def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
+    """Return the query of a derived table, or of the member of WITH that an item of FROM names."""
+    if item.get("column_name_alias"):
+        return None
+    if item["type"] == "SUBQUERY":
+        query: Node = item["subquery"]["node"]
+        return query
+    bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
+    named = [member for member in members if bare and member["key"].lower() == item["table_name"].lower()]
+    return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
+
+
 _DOCUMENT, _SAID, _OF = "almanaq_document_", "almanaq_said", "almanaq_answers"
 _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
@@ -48,10 +225,8 @@ _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A statement's tree without text functions, over the tables of the parts that were made meanwhile.
-
-    Attributes:
-        cited: what the last columns of its rows, which are hidden, say of the documents that they rest on.
+    """A statement's tree without text functions; `cited`: what the last, hidden columns of its rows say of their
+    documents.
     """
 
     tree: Node
@@ -59,14 +234,7 @@ class Apart:
 
 
 def take_apart(tree: Node, engine: Parts, *, stops: bool) -> Apart:
-    """Return a statement taken apart.
-
-    Args:
-        stops: whether a LIMIT may have a part of its own, which is planned.
-
-    Raises:
-        UnsupportedError: names the place of a text function where no table can stand for it.
-    """
+    """Return a statement taken apart; `stops`: whether a LIMIT may have a part of its own, which is planned."""
     made = copy.deepcopy(tree)
     work = _TakingApart(engine, stops)
     work.query(made["node"], (), ())
@@ -106,19 +274,16 @@ class _Lookup:
     """The SELECT that it stands in."""
 
     def row(self, engine: Parts) -> Node:
-        """Return the expression for the row of the table that the answer stands in."""
         other = _Lookup({"alias": ""}, self.table, self.documents, self.select)
         other.look_up_in_table(engine, ROW_OF_ANSWER)
         return other.node
 
     def look_up_in_table(self, engine: Parts, found: str = _SAID) -> None:
-        """Write the subquery."""
         same = " AND ".join(f"{_OF}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
         table = f"{WORK_SCHEMA}.{self.table} AS {_OF}{f' WHERE {same}' if same else ''}"
         self._write(engine, f"SELECT (SELECT any_value({_OF}.{found}) FROM {table})")
 
     def look_up_in_map(self, engine: Parts) -> None:
-        """Write the map."""
         if not self._names:
             return
         own = [f"{_OF}.{name}" for name in self._names]
@@ -133,7 +298,6 @@ class _Lookup:
         return [f"{_DOCUMENT}{i}" for i in range(len(self.documents))]
 
     def _write(self, engine: Parts, sql: str) -> None:
-        """Write an expression with the documents in the place of their names."""
         made = engine.parse(sql)["node"]["select_list"][0]
         marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
         for mark in marks:
@@ -147,19 +311,13 @@ class _Lookup:
 
 @dataclass
 class _TakingApart:
-    """One statement while it is taken apart."""
-
     engine: Parts
     stops: bool
     lookups: list[_Lookup] = field(default_factory=list)
     _said: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def query(self, node: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
-        """Take the text functions out of a query.
-
-        Args:
-            members: those of WITH that it may name, without text; around: the queries that it is nested in.
-        """
+        """Take the text functions out of a query that may name members of WITH, nested in those `around` it."""
         for member in node.get("cte_map", {}).get("map", ()):
             self._member(member, members, around)
             members = (*members, member)
@@ -211,7 +369,6 @@ class _TakingApart:
         Args:
             unit: the expression, with marks in the place of its documents.
             sources: where each document stands, None where it is computed; None: of what is not known.
-            list_documents: makes the table of the documents.
         """
         name: str | None
         if documents:
@@ -231,15 +388,12 @@ class _TakingApart:
 
 @dataclass
 class _Select:
-    """One SELECT while it is taken apart."""
-
     work: _TakingApart
     node: Node
     members: tuple[Node, ...]
     around: tuple[_Around, ...]
 
     def take_apart(self) -> None:
-        """Take the text functions out, in the order in which the clauses of a SELECT are evaluated."""
         node = self.node
         if node.get("sample") is not None and node.get("from_table") is not None:
             item = node["from_table"]
@@ -377,15 +531,12 @@ class _Select:
             name.update({**copy.deepcopy(texts[path[-1]]), "alias": alias})
 
     def _binds(self, expression: Node) -> bool:
-        """Return whether FROM alone gives an expression its meaning."""
         query = select([copy.deepcopy(expression)], self.node["from_table"])
         return self.work.engine.binds(_with(query, self.members))
 
     def _units(self, holder: Any, key: Any, reached: _Around, *, rows: bool) -> None:
-        """Put lookups in the place of the text functions of an expression, those of nested queries included.
-
-        Args:
-            rows: those whose documents are of single rows; else those over groups and windows.
+        """Put lookups in the place of the text functions of an expression; `rows`: those of single rows, else of
+        groups.
         """
         value = holder[key]
         if isinstance(value, list):
@@ -403,7 +554,6 @@ class _Select:
                     self._units(value, part, reached, rows=rows)
 
     def _unit(self, node: Node, reached: _Around, *, rows: bool) -> None:
-        """Put a lookup in the place of an expression around a text function."""
         unit = {**copy.deepcopy(without_places(node)), "alias": ""}
         call = next(part for part in walk(unit) if is_text_call(part))
         arguments = call["arguments"]
@@ -462,7 +612,6 @@ class _Select:
         grouped: bool,
         sources: Sequence[Cited | None] | None,
     ) -> str | None:
-        """Make the table of the documents that a text function is asked about; None where they cannot be listed."""
         columns = [{**copy.deepcopy(one), "alias": f"{_DOCUMENT}{i}"} for i, one in enumerate(documents)]
         if grouped:
             inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
@@ -568,7 +717,6 @@ def _own_nodes(value: Any) -> Iterator[Node]:
 
 
 def _stub(item: Node) -> Node:
-    """Return an output with NULL in the place of what holds text functions."""
     if not has_text(item):
         return item
     null = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL", "text": ""}}
@@ -579,7 +727,6 @@ def _stub(item: Node) -> Node:
 
 
 def _with(query: Node, members: Sequence[Node]) -> Node:
-    """Return a query that may name members of WITH."""
     inner = copy.deepcopy(query)
     inner["cte_map"] = {"map": [*copy.deepcopy(list(members)), *inner.get("cte_map", {"map": []})["map"]]}
     return inner

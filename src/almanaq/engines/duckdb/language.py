@@ -15,16 +15,17 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
 
-from almanaq.engines.duckdb.answer_tables import take_apart
+from almanaq.engines.duckdb.answer_tables import Parts, take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.parts import Parts
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     flatten_joins,
     needs_split,
+    number,
     number_groups,
     number_order,
     walk,
+    without_places,
     write_null_order,
 )
 from almanaq.errors import UnsupportedError, first_line
@@ -53,9 +54,7 @@ class DuckDBLanguage:
 
     Args:
         connect: opens a connection that only parses and describes.
-        catalog: gives the relations that queries may name.
         views: gives the SQL of a view whose author is not known to be us.
-        owned: whether the instance is ours.
     """
 
     dialect = "duckdb"
@@ -76,7 +75,6 @@ class DuckDBLanguage:
         self._opened: StatementReader | None = None
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked; raises QueryError."""
         with self._lock:
             known = self._statements.get((text, allowed))
             if known is None:
@@ -88,16 +86,10 @@ class DuckDBLanguage:
 
     @property
     def aggregates(self) -> frozenset[str]:
-        """Names of the functions that aggregate."""
         with self._lock:
             return self._reader().functions.aggregates
 
     def tree(self, statement: Statement) -> exp.Expr:
-        """Return sqlglot's tree of a statement, which says the same to DuckDB as the statement does.
-
-        Raises:
-            UnsupportedError: sqlglot reads or writes it as something else.
-        """
         sql = statement.sql
         with self._lock:
             if isinstance(statement.tree, dict):
@@ -110,7 +102,9 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
-            tree = _parse_written(sql)
+            dialect = Dialect.get_or_raise("duckdb")
+            (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
+            assert tree is not None
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
@@ -126,7 +120,6 @@ class DuckDBLanguage:
 
     @staticmethod
     def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
-        """Return whether a query calls a macro of the database's own, which may aggregate."""
         names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
         return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
 
@@ -149,7 +142,6 @@ class DuckDBLanguage:
                 return
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
-        """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
         with self._lock:
             bound = parameters_of(statement.parameters, parameters)
             return tuple(name for name, _ in self._reader().describe(statement.shown, bound))
@@ -185,30 +177,12 @@ class _WrittenParser(DuckDBParser):
         return super()._parse_lambda(alias=alias)
 
 
-def _parse_written(sql: str) -> exp.Expr:
-    """Return the tree of a query that DuckDB wrote.
-
-    Raises:
-        SqlglotError: it cannot be parsed.
-    """
-    dialect = Dialect.get_or_raise("duckdb")
-    (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
-    assert tree is not None
-    return tree
-
-
 # --- trees that say the same
 
 
 def _uncast(node: dict[str, Any]) -> dict[str, Any]:
-    """Return what is cast to a boolean; another expression as it is."""
     boolean = node.get("class") == "CAST" and node["type_expr"].get("type_name") == "BOOLEAN"
     return node["child"] if boolean else node
-
-
-def _constant(text: str) -> dict[str, Any]:
-    literal = {"kind": "INTEGER", "text": text}
-    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal}
 
 
 def _stub(name: str, least: int, most: int, kind: str) -> str:
@@ -222,17 +196,12 @@ def _stub(name: str, least: int, most: int, kind: str) -> str:
 
 
 class _Normalizer:
-    """Trees of DuckDB in one form for each of the forms that say the same, without where their parts are written.
-
-    Args:
-        synonyms: functions that are others by another name; types: names of types and what they stand for.
-    """
+    """Trees of DuckDB in one form for each of the forms that say the same, without where their parts are written."""
 
     def __init__(self, synonyms: Mapping[str, str], types: Mapping[str, str]) -> None:
         self._synonyms, self._types = {**synonyms, **_SAME}, types
 
     def form(self, node: Any) -> Any:
-        """Return the form of a tree."""
         if isinstance(node, list):
             return [self.form(part) for part in node]
         if not isinstance(node, dict):
@@ -252,8 +221,7 @@ class _Normalizer:
             made = {**_CALL, "alias": made["alias"], "function_name": "list_value", "arguments": arguments}
             made["qualified_name"] = {"path": ["list_value"]}
         elif made.get("type") == "OPERATOR_IS_NOT_NULL":
-            inner = {**made, "type": "OPERATOR_IS_NULL", "alias": ""}
-            made = {**made, "type": "OPERATOR_NOT", "children": [inner]}
+            made |= {"type": "OPERATOR_NOT", "children": [{**made, "type": "OPERATOR_IS_NULL", "alias": ""}]}
         elif kind == "JOIN":
             self._join(made)
         elif kind == "COLUMN_REF":
@@ -270,7 +238,7 @@ class _Normalizer:
         if made["type_name"] == "VARCHAR":  # whose length DuckDB ignores
             made["children"] = []
         elif made["type_name"] == "DECIMAL" and not made.get("children"):
-            made["children"] = [_constant("18"), _constant("3")]
+            made["children"] = [without_places(number(18)), without_places(number(3))]
         made["qualified_name"] = {"path": [made["type_name"]]}
 
     @staticmethod
@@ -283,7 +251,6 @@ class _Normalizer:
 
 
 def _difference(given: Any, made: Any) -> str:
-    """Return where two trees differ, for a message."""
     if isinstance(given, dict) and isinstance(made, dict):
         for key in given:
             if given.get(key) != made.get(key):

@@ -35,7 +35,7 @@ MOST_SPILLED = "16GB"
 
 
 def open_instance() -> duckdb.DuckDBPyConnection:
-    """Return a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
+    """Return a connection to a new instance in memory, whose spilled rows others cannot see."""
     connection = duckdb.connect()
     # Made where something is spilled.
     folder = str(private_temporary_folder() / str(os.getpid())).replace("'", "''")
@@ -50,8 +50,7 @@ def open_instance() -> duckdb.DuckDBPyConnection:
 def _most_memory() -> int:
     """Return the bytes that an instance may hold, half of what this process may; 0 where that has no bound.
 
-    DuckDB's own bound is four fifths of the machine's memory: what is the process's comes before it, and then whoever
-    asks for memory next fails, which may be anybody.
+    DuckDB's own bound is four fifths of the machine's memory: the process's comes before it, and then any asker fails.
     """
     with suppress(ImportError, OSError, ValueError):
         import resource
@@ -97,7 +96,7 @@ def advise(message: str) -> str:
 
 
 def binding_error(error: duckdb.Error) -> DatabaseError:
-    """Return the error of a query that DuckDB does not bind: an UnknownNameError where a name means nothing."""
+    """Return the error of a query that DuckDB does not bind."""
     message = message_of(error)
     if _UNKNOWN.search(message):
         return UnknownNameError(message)
@@ -148,7 +147,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
         first_rows: int | None = None,  # noqa: ARG002
         parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT lazily; closing the iterator stops the engine."""
         work = self._begin()
         try:
             with self._step(work):
@@ -163,7 +161,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         with self._statement() as cursor:
             _check_select(sql)
             rows = _run(cursor, sql, parameters)
@@ -183,13 +180,11 @@ class DuckDBSession(MultiStreamSession[_Work]):
             return table
 
     def create(self, name: str, sql: str) -> int:
-        """Make the temporary table `name` from a SELECT; give its number of rows."""
         with self._statement() as cursor:
             _check_select(sql)
             return self._make(cursor, name, sql.strip().rstrip(";"))
 
     def store(self, name: str, table: pa.Table) -> None:
-        """Make the temporary table `name` from Arrow data."""
         with self._statement() as cursor:
             cursor.register("stored", table)
             try:
@@ -198,7 +193,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 cursor.unregister("stored")
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Return catalog, schema and name of the temporary table `name`."""
         return (self._work, "main", self._prefix + name)
 
     def _locks(self) -> list[Lock]:
@@ -232,7 +226,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
 
     @contextmanager
     def _statement(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Give a connection for one statement that ends within the block."""
         work = self._begin()
         try:
             with self._step(work):
@@ -241,7 +234,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
             self._end(work)
 
     def order_as_planned(self) -> None:
-        """Let ORDER BY mean in every statement what plans take it for, under any settings of the owner."""
         self._ordered = not self._owned
 
     def _new_work(self) -> _Work:
@@ -252,7 +244,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
 
     @contextmanager
     def _step(self, work: _Work) -> Iterator[None]:
-        """Let the engine work within the block, and give its errors our names."""
         with work.lock:
             with self._state:
                 if work.stopped:
@@ -276,7 +267,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
         self._forget(work)
 
     def _cancel_stopped(self) -> bool:
-        """Interrupt the stopped works that the engine is in; tell whether there were any."""
         with self._state:
             busy = [work for work in self._active if work.stopped and work.busy]
             for work in busy:
@@ -284,7 +274,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
         return bool(busy)
 
     def _translate_error(self, error: Exception) -> DatabaseError:
-        """Return the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
             return self._stop_error()
         if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
@@ -303,7 +292,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
-    """Return the rows of a statement, not yet fetched, with values bound to its parameters."""
     return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
 
 

@@ -66,8 +66,6 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The members of WITH that a part of a query may name, by the forms in which DuckDB finds names."""
-
     members: frozenset[str] = frozenset()
     recurring: frozenset[str] = frozenset()
     """Those that it is the recursive part of, whose rows so far are `recurring.name`."""
@@ -87,8 +85,6 @@ class StatementReader:
 
     Args:
         connection: of the reader's own; it only parses and describes.
-        catalog: the relations that queries may name.
-        functions: the functions of the instance.
         views: gives the SQL of a view whose author is not known to be us, None of other relations.
     """
 
@@ -104,15 +100,7 @@ class StatementReader:
         self._known_views: dict[str, str | None] = {}
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked.
-
-        Args:
-            allowed: names of functions that the user vouches for.
-
-        Raises:
-            QuerySyntaxError: no SQL; RefusedQueryError: anything but one query that reads, or a function that is not
-                allowed; UnknownNameError: no such relation or function.
-        """
+        """Return the one query that a text holds, checked; `allowed` are functions that the user vouches for."""
         check_length(text)
         tree = self.parse(text)
         check = _Check(self, text, allowed)
@@ -132,10 +120,8 @@ class StatementReader:
         return tuple((mark, self.shown(query)) for mark, query in lookups(tree, self.parse))
 
     def shown(self, tree: Node, sql: str = "") -> str:
-        """Return the SQL of a placed tree in which relations have the columns that queries may read.
-
-        Args:
-            sql: what is written of the tree as it is, where that is known.
+        """Return the SQL of a placed tree in which relations have the columns that queries may read; `sql`: that of the
+        whole, if known.
         """
         narrowed = {r.location: r for r in self.catalog.relations if r.is_narrowed}
         if not narrowed:
@@ -176,7 +162,6 @@ class StatementReader:
         return statement
 
     def write(self, tree: Node) -> str:
-        """Return the SQL of a tree."""
         whole = json.dumps({"error": False, "statements": [tree]})
         try:
             ((text,),) = self._ask("SELECT json_deserialize_sql($1::JSON)", [whole])
@@ -195,7 +180,6 @@ class StatementReader:
         return self.describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
 
     def with_literals(self, sql: str, parameters: Parameters) -> str:
-        """Return a query with its parameters written out."""
         named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
         tree = self.parse(sql)
         for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
@@ -262,7 +246,6 @@ class _Check:
     _in_view: bool = False
 
     def query(self, node: Node, scope: _Scope) -> None:
-        """Check a SELECT, a set operation or a recursive one."""
         if node["type"] not in _QUERIES:
             what = str(node["type"]).removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ")
             raise RefusedQueryError(f"only a query that reads may run here, and this one holds {what}")
@@ -281,7 +264,6 @@ class _Check:
         self._parts([part for key, part in node.items() if key != "cte_map"], scope)
 
     def _parts(self, value: Any, scope: _Scope) -> None:
-        """Check everything in a part of a node."""
         if isinstance(value, list):
             for item in value:
                 self._parts(item, scope)
@@ -337,7 +319,6 @@ class _Check:
         self._parts([part for key, part in node.items() if key not in ("qualified_name", "literal", "value")], scope)
 
     def _table(self, node: Node, scope: _Scope) -> None:
-        """Check that a name in FROM is a relation's or a member's of WITH, and write where the relation is."""
         path = node["qualified_name"]["path"]
         name = ".".join(path)
         if scope.has(path):
@@ -355,7 +336,6 @@ class _Check:
         self._view(relation)
 
     def _view(self, relation: Relation) -> None:
-        """Check what a view of the user's own instance does before it is read."""
         definition = self.reader.view(relation) if relation.name not in self._views_seen else None
         self._views_seen.add(relation.name)
         if definition is not None:
@@ -367,7 +347,6 @@ class _Check:
                 raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
 
     def _function(self, node: Node, *, in_from: bool = False) -> None:
-        """Check a call."""
         path = node["qualified_name"]["path"]
         name = path[-1]
         if len(path) > 1:
@@ -396,7 +375,6 @@ class _Check:
         return frozenset(places | {"main", "system", "temp", "pg_catalog", "information_schema"})
 
     def _macro(self, name: str, entry: Function) -> None:
-        """Check what a macro of the database's own is made of."""
         if name.lower() in self.expanding:
             return
         text = entry.definition if entry.kind == "table_macro" else f"SELECT {entry.definition}"
@@ -410,7 +388,6 @@ class _Check:
 
 
 def _refuse_unread(read: Node, text: str) -> NoReturn:
-    """Raise the error of a text that DuckDB does not read as queries."""
     message = str(read["error_message"])
     if message == _MULTIPLE:
         kinds = ", ".join(dict.fromkeys(str(s.type.name) for s in duckdb.extract_statements(text)))
@@ -421,7 +398,6 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
 
 
 def _place(node: Node, text: str, length: int) -> dict[str, Any]:
-    """Return where a node is written; nothing where DuckDB does not tell."""
     start = node.get("query_location", _NO_PLACE)
     if start >= _NO_PLACE:
         start = node.get("function", {}).get("query_location", _NO_PLACE) if "function" in node else _NO_PLACE
@@ -450,7 +426,6 @@ def _write_as_function(node: Node) -> None:
 
 
 def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> None:
-    """Put a subquery of what queries may read in the place of a relation."""
     inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
     if relation.definition:
         inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]
