@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         Timestamp,
         TimestampFromTicks,
     )
+    from almanaq.engines.open_source import Source
     from almanaq.engines.protocols import Database
-    from almanaq.engines.sources import Source
     from almanaq.errors import (
         AlmanaqError,
         BenchmarkError,
@@ -124,7 +124,7 @@ _HOMES = {
         "Reader",
     ),
     "almanaq.engines.protocols": ("Database",),
-    "almanaq.engines.sources": ("Source",),
+    "almanaq.engines.open_source": ("Source",),
     "almanaq.options": ("Accuracy", "Options"),
     "almanaq.suql.result": (
         "Evidence",

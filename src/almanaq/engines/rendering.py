@@ -105,9 +105,6 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks and Spark put the value of
     a setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other
     engines have no such setting, or it is made at the start of a session.
-
-    Raises:
-        UnsupportedError: a name that the engine has no way to write.
     """
     if dialect == "postgres":
         return _escape_backslashes(tree)
@@ -132,11 +129,7 @@ def _escape_backslashes(tree: exp.Expr) -> exp.Expr:
 
 
 def without_variables(tree: exp.Expr) -> exp.Expr:
-    """Return a tree, which is changed, that writes no `${`: a text with one is written in two.
-
-    Raises:
-        UnsupportedError: a name has one.
-    """
+    """Return a tree, which is changed, that writes no `${`: a text with one is written in two."""
     for name in nodes_of(tree, exp.Identifier):
         if _OPENING in name.name:
             raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")

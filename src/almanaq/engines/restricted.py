@@ -35,18 +35,13 @@ _PLACES = "row_number() OVER () - 1"
 
 
 class NarrowedDatabase:
-    """A Database with a catalog of its own, which is a part of another's.
-
-    Args:
-        database: the whole; it stays open when this is closed.
-    """
+    """A Database with a catalog of its own, which is a part of another's; that one stays open when this is closed."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name, self.dialect, self.typed = database.name, database.dialect, database.typed
 
     def catalog(self) -> Catalog:
-        """Return what may be seen; raises SourceError where a rule cannot be applied."""
         return self._seen
 
     @cached_property
@@ -54,15 +49,12 @@ class NarrowedDatabase:
         raise NotImplementedError
 
     def language(self, catalog: Catalog) -> Language:
-        """Return the whole database's SQL over the relations of a catalog."""
         return self._database.language(catalog)
 
     def session(self, deadline: float | None = None) -> Session:
-        """Open a session of the whole database."""
         return self._database.session(deadline)
 
-    def close(self) -> None:
-        """Do nothing: whoever opened the database closes it."""
+    def close(self) -> None: ...
 
 
 class RedactedDatabase(NarrowedDatabase):
@@ -120,7 +112,6 @@ class RestrictedDatabase(NarrowedDatabase):
         return replace(narrowed, relations=relations)
 
     def _with_statistics(self, relation: Relation, session: Session) -> Relation:
-        """Return a relation with what is known of the rows seen, instead of those of the whole."""
         if not relation.definition:
             return relation
 
@@ -136,7 +127,7 @@ class RestrictedDatabase(NarrowedDatabase):
             columns = []
             for column in sampled.columns:
                 if column.kind is ColumnKind.ENUM:
-                    listed = distinct_values(replace(relation, rows=0), column, _MOST_VALUES, self.dialect)
+                    listed = distinct_values(relation, column, _MOST_VALUES, self.dialect, whole=True)
                     seen = {str(value): None for (value,) in rows(listed)}
                     ordered = [value for value in column.values if value in seen] if column.ordered else list(seen)
                     column = replace(column, values=tuple(ordered))
@@ -151,11 +142,8 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
     """Return the relations and columns of a catalog that a user's roles name, each with the SELECT of its rows.
 
     Rows of several roles come together; a column is there, or unmasked, where every such role shows it.
-
-    Raises:
-        SourceError: a rule names what is not there, or an attribute that the user does not have.
     """
-    ruled = [(relation, _rules(relation, user)) for relation in catalog.relations]
+    ruled = [(relation, [rule for rule in relation.roles if rule.role in user.roles]) for relation in catalog.relations]
     parts = [_narrow(relation, rules, user, dialect) for relation, rules in ruled if rules]
     plain = {
         (relation.name, column.name)
@@ -194,16 +182,11 @@ def check_users(catalog: Catalog, users: Users, dialect: str) -> None:
         restrict(catalog, user, dialect)
 
 
-def _rules(relation: Relation, user: User) -> list[RoleRule]:
-    return [rule for rule in relation.roles if rule.role in user.roles]
-
-
 def _folded(name: str, names: Sequence[str]) -> bool:
     return name.casefold() in {each.casefold() for each in names}
 
 
 def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: str) -> Relation:
-    """Return the part of a relation that some rules show together."""
     hidden = [name for rule in rules for name in rule.hidden]
     masks = {name.casefold(): (rule, sql) for rule in reversed(rules) for name, sql in rule.masked}
     conditions = [_expression(relation, rule, rule.rows, user, dialect) for rule in rules if rule.rows]
@@ -258,7 +241,6 @@ def _as_seen(column: Column, *, masked: bool, everywhere: bool) -> Column:
 
 
 def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialect: str) -> exp.Expr:
-    """Return an expression of a rule with the user's values in it, in parentheses."""
     where = f"[{relation.name}.roles.{rule.role}]"
     try:
         tree = parse_one(f"SELECT 1 WHERE (\n{sql}\n)", read=dialect).args["where"].this

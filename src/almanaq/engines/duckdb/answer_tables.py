@@ -16,7 +16,7 @@ chance, or under a LIMIT, is drawn once, before the rest reads it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,9 +43,7 @@ from almanaq.suql.text_functions import DECLARED
 
 
 class Parts:
-    """The parts of one statement, as they are made under names that begin with `prefix`, and what DuckDB knows of its
-    queries.
-    """
+    """The parts of a statement, as they are made, and what DuckDB knows of its queries."""
 
     def __init__(self, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters) -> None:
         self._reader, self._whole, self.parse = reader, whole, reader.parse
@@ -114,22 +112,18 @@ class Parts:
         return Part(name, made, columns, tuple(dict.fromkeys(private)), reads)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
-        called = {str(node.get("function_name", "")).lower() for node in walk(query)}
-        read = tables if called.isdisjoint(self.own) else self._reader.catalog.relations
+        read = tables if self.own.isdisjoint(_functions_in(walk(query))) else self._reader.catalog.relations
         works = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
         held = [column for other in self.made if other.name in works for column in other.private]
         return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
 
     def row_id(self, item: Node) -> str | None:
-        """Return the column that numbers the rows of an item of FROM; None where none does."""
         relation = self._relation(item)
         renamed = item["column_name_alias"] or item["sample"]
         return relation.row_id if relation is not None and not renamed else None
 
     def place_of(self, document: Node, items: Sequence[Node]) -> tuple[Node, Cited, tuple[str, ...]] | None:
-        """Return where a document stands: the item of FROM, the column, and the key of its row; None of one that is
-        computed, or that USING may merge.
-        """
+        """Return the item of FROM, the column and the key of a document's row; None of one that is computed."""
         path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
         *before, name = path or ("",)
         if not before and len(items) > 1:
@@ -169,16 +163,12 @@ class Parts:
         query = _query_of(found[0], members) if len(found) == 1 else None
         if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
             return None
-        shown = [
-            output
-            for output in query["select_list"]
-            if str(output["alias"] or (output.get("column_names") or [""])[-1]).lower() == name.lower()
-        ]
+        names = [str(each["alias"] or (each.get("column_names") or [""])[-1]).lower() for each in query["select_list"]]
+        shown = [each for each, called in zip(query["select_list"], names, strict=True) if called == name.lower()]
         starred = any(output["class"] == "STAR" for output in query["select_list"])
         return self.made_of(shown, query, members) if len(shown) == 1 and not starred else None
 
     def names(self, query: Node) -> Sequence[str]:
-        """Return what DuckDB calls the columns of a query; none where it does not bind."""
         try:
             used = parameters_of(self.parameters_in(query), self._parameters)
             return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
@@ -189,7 +179,6 @@ class Parts:
         return bool(self.names(query))
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
-        """Return the names of the parameters of a tree, in their order in the whole."""
         found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
         return tuple(name for name in self._whole.parameters if name in found)
 
@@ -216,25 +205,19 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
 
 
-_DOCUMENT, _SAID, _OF = "almanaq_document_", "almanaq_said", "almanaq_answers"
+_DOCUMENT, _ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
 _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
 _GIVES_ROWS = ("unnest", "unlist", "generate_series", "range")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """A statement's tree without text functions; `cited`: what the last, hidden columns of its rows say of their
-    documents.
+def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[Cited, ...]]:
+    """Return a tree without text functions, and what the last, hidden columns of its rows say of their documents.
+
+    Args:
+        stops: whether a LIMIT may have a part of its own, which is planned.
     """
-
-    tree: Node
-    cited: tuple[Cited, ...] = ()
-
-
-def take_apart(tree: Node, engine: Parts, *, stops: bool) -> Apart:
-    """Return a statement taken apart; `stops`: whether a LIMIT may have a part of its own, which is planned."""
     made = copy.deepcopy(tree)
     work = _TakingApart(engine, stops)
     work.query(made["node"], (), ())
@@ -246,7 +229,7 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> Apart:
         if not engine.binds(made["node"]):
             raise _refusal("where DuckDB allows no subquery")
     shown, cited = _with_places(made, work.lookups, engine)
-    return Apart(shown, cited) if cited and engine.binds(shown["node"]) else Apart(made)
+    return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
 
 
 def _refusal(where: str) -> UnsupportedError:
@@ -256,7 +239,7 @@ def _refusal(where: str) -> UnsupportedError:
 
 
 @dataclass(frozen=True)
-class _Around:
+class _RowScope:
     """The rows that a nested query sees: a FROM, and the condition under which its rows matter."""
 
     item: Node
@@ -278,19 +261,20 @@ class _Lookup:
         other.look_up_in_table(engine, ROW_OF_ANSWER)
         return other.node
 
-    def look_up_in_table(self, engine: Parts, found: str = _SAID) -> None:
-        same = " AND ".join(f"{_OF}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
-        table = f"{WORK_SCHEMA}.{self.table} AS {_OF}{f' WHERE {same}' if same else ''}"
-        self._write(engine, f"SELECT (SELECT any_value({_OF}.{found}) FROM {table})")
+    def look_up_in_table(self, engine: Parts, found: str = _ANSWER) -> None:
+        same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
+        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}{f' WHERE {same}' if same else ''}"
+        self._write(engine, f"SELECT (SELECT any_value({_ANSWERS}.{found}) FROM {table})")
 
     def look_up_in_map(self, engine: Parts) -> None:
         if not self._names:
             return
-        own = [f"{_OF}.{name}" for name in self._names]
+        own = [f"{_ANSWERS}.{name}" for name in self._names]
         several = len(own) > 1
         key, mark = (f"row({', '.join(names)})" if several else names[0] for names in (own, self._names))
         there = " AND ".join(f"{name} IS NOT NULL" for name in own)
-        known = f"SELECT map(list({key}), list({_OF}.{_SAID})) FROM {WORK_SCHEMA}.{self.table} AS {_OF} WHERE {there}"
+        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS} WHERE {there}"
+        known = f"SELECT map(list({key}), list({_ANSWERS}.{_ANSWER})) FROM {table}"
         self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
 
     @property
@@ -314,9 +298,9 @@ class _TakingApart:
     engine: Parts
     stops: bool
     lookups: list[_Lookup] = field(default_factory=list)
-    _said: dict[tuple[int, str], str] = field(default_factory=dict)
+    _answer_tables: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def query(self, node: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
+    def query(self, node: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
         """Take the text functions out of a query that may name members of WITH, nested in those `around` it."""
         for member in node.get("cte_map", {}).get("map", ()):
             self._member(member, members, around)
@@ -331,7 +315,7 @@ class _TakingApart:
         elif has_text(node):
             raise _refusal("in a query of this form")
 
-    def _member(self, member: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
+    def _member(self, member: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
         body = member["value"]
         inner = body["query_node"]
         if inner["type"] == "RECURSIVE_CTE_NODE":
@@ -343,19 +327,15 @@ class _TakingApart:
             self.query(inner["left"], members, around)
             return
         self.query(inner, members, around)
-        if not around and self.is_drawn(inner):
+        if not around and self.is_nondeterministic(inner):
             table = self.engine.make(_with(inner, members))
             if table is not None:
                 body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
 
-    def is_drawn(self, value: Any) -> bool:
+    def is_nondeterministic(self, value: Any) -> bool:
         """Return whether a part of a tree may come to other rows each time that it is read."""
-        return any(
-            node.get("sample") is not None
-            or node.get("type") in _LIMITS
-            or str(node.get("function_name", "")).lower() in self.engine.volatile
-            for node in walk(value)
-        )
+        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
+        return cut or not self.engine.volatile.isdisjoint(_functions_in(walk(value)))
 
     def answers(
         self,
@@ -376,10 +356,10 @@ class _TakingApart:
             if name is None:
                 raise _refusal("where what they read cannot be listed")
             columns = ", ".join(f"{_DOCUMENT}{i}" for i in range(len(documents)))
-            query = self.engine.parse(f"SELECT {columns}, NULL AS {_SAID} FROM {WORK_SCHEMA}.{name}")["node"]
+            query = self.engine.parse(f"SELECT {columns}, NULL AS {_ANSWER} FROM {WORK_SCHEMA}.{name}")["node"]
         else:
-            query = self.engine.parse(f"SELECT NULL AS {_SAID}")["node"]
-        query["select_list"][-1] = {**unit, "alias": _SAID}
+            query = self.engine.parse(f"SELECT NULL AS {_ANSWER}")["node"]
+        query["select_list"][-1] = {**unit, "alias": _ANSWER}
         name = self.engine.make(query, sources)
         if name is None:
             raise _refusal("within this expression")
@@ -391,7 +371,7 @@ class _Select:
     work: _TakingApart
     node: Node
     members: tuple[Node, ...]
-    around: tuple[_Around, ...]
+    around: tuple[_RowScope, ...]
 
     def take_apart(self) -> None:
         node = self.node
@@ -409,13 +389,13 @@ class _Select:
         node["where_clause"] = None
         known = self._without_text(where)
         holder = {"where": where}
-        self._units(holder, "where", _Around(node["from_table"], known), rows=True)
+        self._replace_calls(holder, "where", _RowScope(node["from_table"], known), rows=True)
         node["where_clause"] = holder["where"]
-        reached = _Around(node["from_table"], self._without_text(node["where_clause"]))
+        reached = _RowScope(node["from_table"], self._without_text(node["where_clause"]))
         clauses = ("group_expressions", "select_list", "having", "qualify", "modifiers")
         for rows in (True, False):
             for key in clauses:
-                self._units(node, key, reached, rows=rows)
+                self._replace_calls(node, key, reached, rows=rows)
         for modifier in node["modifiers"]:
             for order in modifier.get("orders", ()):
                 if any(order["expression"] is lookup.node for lookup in self.work.lookups):
@@ -460,20 +440,20 @@ class _Select:
         named = names_in(keys) & aliases or any(_is_constant(key) or key["class"] == "STAR" for key in keys)
         across = any(map(self._is_grouped, [*node["select_list"], *keys]))
         unnested = any(each.get("function_name") in _GIVES_ROWS for each in walk(node["select_list"]))
-        return plain and not named and not across and not unnested and not self.work.is_drawn(node["where_clause"])
+        return plain and not (named or across or unnested or self.work.is_nondeterministic(node["where_clause"]))
 
     def _item(self, holder: Any, key: Any, before: Node | None) -> None:
         """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
         item = holder[key]
         cross = self.work.engine.cross
-        around = self.around if before is None else (*self.around, _Around(before, None))
+        around = self.around if before is None else (*self.around, _RowScope(before, None))
         match item["type"]:
             case "JOIN":
                 self._item(item, "left", before)
                 self._item(item, "right", item["left"] if before is None else cross(before, item["left"]))
                 if has_text(item.get("condition")):
-                    pairs = _Around(cross(item["left"], item["right"]), self._without_text(item["condition"]))
-                    self._units(item, "condition", pairs, rows=True)
+                    pairs = _RowScope(cross(item["left"], item["right"]), self._without_text(item["condition"]))
+                    self._replace_calls(item, "condition", pairs, rows=True)
                 return
             case "SUBQUERY":
                 self.work.query(item["subquery"]["node"], self.members, around)
@@ -485,8 +465,8 @@ class _Select:
             if item["type"] == "PIVOT":
                 raise _refusal("in ON, USING and GROUP BY of PIVOT")
             for part in [part for part in item if part not in ("subquery", "query")]:
-                self._units(item, part, _Around(before or select([], None)["from_table"], None), rows=True)
-        if self.work.is_drawn(item) and not has_text(item) and not around:
+                self._replace_calls(item, part, _RowScope(before or select([], None)["from_table"], None), rows=True)
+        if self.work.is_nondeterministic(item) and not has_text(item) and not around:
             name = self.work.engine.make(_with(select_all(item), self.members))
             if name is not None:
                 holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
@@ -498,8 +478,7 @@ class _Select:
         if condition.get("type") == "CONJUNCTION_AND":
             parts = [part for child in condition["children"] if (part := self._without_text(child)) is not None]
             return {**condition, "children": parts} if len(parts) > 1 else parts[0] if parts else None
-        volatile = self.work.engine.volatile
-        by_chance = any(str(node.get("function_name", "")).lower() in volatile for node in walk(condition))
+        by_chance = self.work.engine.volatile & _functions_in(walk(condition))
         return None if by_chance or has_text(condition) else condition
 
     def _name_outputs(self) -> None:
@@ -534,35 +513,33 @@ class _Select:
         query = select([copy.deepcopy(expression)], self.node["from_table"])
         return self.work.engine.binds(_with(query, self.members))
 
-    def _units(self, holder: Any, key: Any, reached: _Around, *, rows: bool) -> None:
-        """Put lookups in the place of the text functions of an expression; `rows`: those of single rows, else of
-        groups.
-        """
+    def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
+        """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""
         value = holder[key]
         if isinstance(value, list):
             for i in range(len(value)):
-                self._units(value, i, reached, rows=rows)
+                self._replace_calls(value, i, reached, rows=rows)
         elif isinstance(value, dict):
             if value.get("class") == "SUBQUERY":
-                self._units(value, "child", reached, rows=rows)
+                self._replace_calls(value, "child", reached, rows=rows)
                 if has_text(value["subquery"]):
                     self.work.query(value["subquery"]["node"], self.members, (*self.around, reached))
             elif is_unit(value):
-                self._unit(value, reached, rows=rows)
+                self._replace_call(value, reached, rows=rows)
             elif has_text(value):
                 for part in list(value):
-                    self._units(value, part, reached, rows=rows)
+                    self._replace_calls(value, part, reached, rows=rows)
 
-    def _unit(self, node: Node, reached: _Around, *, rows: bool) -> None:
+    def _replace_call(self, node: Node, reached: _RowScope, *, rows: bool) -> None:
         unit = {**copy.deepcopy(without_places(node)), "alias": ""}
         call = next(part for part in walk(unit) if is_text_call(part))
         arguments = call["arguments"]
         if has_text(arguments):
             original = next(part for part in walk(node) if is_text_call(part))
-            self._units(original, "arguments", reached, rows=rows)
+            self._replace_calls(original, "arguments", reached, rows=rows)
             if has_text(original["arguments"]):
                 return  # what it reads is over groups, and comes later
-            self._unit(node, reached, rows=rows)
+            self._replace_call(node, reached, rows=rows)
             return
         places = [i for i, one in enumerate(arguments) if _is_document(one["expression"], call, i)]
         documents = [arguments[i]["expression"] for i in places]
@@ -570,7 +547,7 @@ class _Select:
         grouped = any(map(self._is_grouped, [*documents, *helpers]))
         if grouped and rows:
             return
-        if self.work.is_drawn(documents):
+        if self.work.is_nondeterministic(documents):
             raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": column(f"{_DOCUMENT}{number}")}
@@ -599,16 +576,15 @@ class _Select:
         return [item for item in self.node["select_list"] if any(item is other for other in found.values())]
 
     def _is_grouped(self, expression: Node) -> bool:
-        return any(
-            node.get("class") == "WINDOW" or str(node.get("function_name", "")).lower() in self.work.engine.aggregates
-            for node in _own_nodes(expression)
-        )
+        nodes = list(_own_nodes(expression))
+        aggregates = self.work.engine.aggregates & _functions_in(nodes)
+        return bool(aggregates) or any(node.get("class") == "WINDOW" for node in nodes)
 
     def _list_documents(
         self,
         documents: list[Node],
         helpers: list[Node],
-        reached: _Around,
+        reached: _RowScope,
         grouped: bool,
         sources: Sequence[Cited | None] | None,
     ) -> str | None:
@@ -702,6 +678,10 @@ def _is_document(argument: Node, call: Node, place: int) -> bool:
         return False
     kinds = {str(node.get("class")) for node in walk(argument)}
     return bool(kinds & {"COLUMN_REF", "SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE"})
+
+
+def _functions_in(nodes: Iterable[Node]) -> set[str]:
+    return {str(node.get("function_name", "")).lower() for node in nodes}
 
 
 def _own_nodes(value: Any) -> Iterator[Node]:

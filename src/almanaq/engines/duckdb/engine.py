@@ -24,7 +24,14 @@ from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.duckdb.session import DuckDBSession, open_instance
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
-from almanaq.suql.catalog.reading import SAMPLE_ROWS, declared_column, flat, relation_names, shown_samples
+from almanaq.suql.catalog.reading import (
+    SAMPLE_ROWS,
+    declared_column,
+    distinct_values,
+    flat,
+    relation_names,
+    shown_samples,
+)
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.text.sql_literals import quote, string_literal
@@ -85,11 +92,7 @@ class CatalogReader:
     made: Mapping[tuple[str, str], int] | None = None
 
     def read(self) -> Catalog:
-        declared = (
-            self._read_declarations()
-            if self.made is None
-            else _Declarations([(*place, None, True) for place in sorted(self.made)])
-        )
+        declared = self._read_declarations()
         names = relation_names([(schema, table) for schema, table, _, _ in declared.places], ["main"])
         relations: list[Relation] = []
         broken: list[tuple[str, str]] = []
@@ -105,36 +108,35 @@ class CatalogReader:
         return Catalog(sampled, broken=tuple(broken))
 
     def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
-        """Return at most `limit` distinct values (elements, of an array) of a column of text, the commonest first."""
-        name = quote(column.name)
-        source = f"SELECT {f'unnest({name})' if column.array else name} AS v FROM {quote(*relation.location)}"
-        rows = self._rows(
-            f"SELECT v FROM ({source}) WHERE v IS NOT NULL GROUP BY v ORDER BY count(*) DESC, v LIMIT {limit}",
-            bare=True,
-        )
+        rows = self._rows(distinct_values(relation, column, limit, "duckdb", whole=True))
         return tuple(value for (value,) in rows)
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
-        return RelationQueries(partial(self._rows, bare=True), "duckdb").key_holds(relation, key)
+        return RelationQueries(self._rows, "duckdb").key_holds(relation, key)
 
-    def _rows(self, sql: str, *, bare: bool = False) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, [] if bare else [self.database]).fetchall()
+    def _rows(self, sql: str, *parameters: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, parameters).fetchall()
 
     def _read_declarations(self) -> _Declarations:
+        if self.made is not None:
+            return _Declarations([(*place, None, True) for place in sorted(self.made)])
         places = self._rows(
             "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
             " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
-            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL"
+            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL",
+            self.database,
         )
         declared = _Declarations(places)
         for schema, table, *constraint in self._rows(
             "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,"
-            " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index"
+            " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index",
+            self.database,
         ):
             declared.constraints[schema, table].append(tuple(constraint))
         for schema, table, column, comment in self._rows(
             "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns()"
-            " WHERE database_name = $1 AND comment IS NOT NULL"
+            " WHERE database_name = $1 AND comment IS NOT NULL",
+            self.database,
         ):
             declared.comments[schema, table][column] = comment
         return declared
@@ -158,7 +160,7 @@ class CatalogReader:
         if self.made is not None:
             rows = self.made[place]
         else:
-            ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}", bare=True)
+            ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}")
         foreign = tuple(
             (tuple(own), names.get((place[0], other), other), tuple(theirs))
             for kind, own, other, theirs in constraints
@@ -176,7 +178,7 @@ class CatalogReader:
     def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
         """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
         try:
-            return not self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {rows} LIMIT 1", bare=True)
+            return not self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {rows} LIMIT 1")
         except duckdb.Error:  # a table of another kind of database that is attached
             return False
 
@@ -195,7 +197,7 @@ class CatalogReader:
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
         sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
         try:
-            rows = self._rows(sql, bare=True) if relation.row_id is not None else self._query_view(sql)
+            rows = self._rows(sql) if relation.row_id is not None else self._query_view(sql)
         except duckdb.Error as error:
             if relation.row_id is not None:
                 raise
@@ -205,7 +207,12 @@ class CatalogReader:
             values: Iterable[str] = map(str, flat(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
-                column = self._infer_kind(relation, column, values, infer_prose=infer_prose)
+                distinct = None
+                if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
+                    distinct = self.values(relation, column, ENUM_VALUES + 1)
+                total = (relation.rows or 0) if not column.array else len(values)
+                inferred = infer_kind(column, ColumnSample(values, distinct, total))
+                column = column if inferred.kind is ColumnKind.FREE_TEXT and not infer_prose else inferred
             columns.append(replace(column, samples=shown_samples(values)))
         return replace(relation, columns=tuple(columns))
 
@@ -214,18 +221,10 @@ class CatalogReader:
         timer = threading.Timer(_LOOK_SECONDS, self.connection.interrupt)
         timer.start()
         try:
-            return self._rows(sql, bare=True)
+            return self._rows(sql)
         finally:
             timer.cancel()
             timer.join()
-
-    def _infer_kind(self, relation: Relation, column: Column, values: tuple[str, ...], *, infer_prose: bool) -> Column:
-        distinct = None
-        if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
-            distinct = self.values(relation, column, ENUM_VALUES + 1)
-        total = (relation.rows or 0) if not column.array else len(values)
-        found = infer_kind(column, ColumnSample(values, distinct, total))
-        return column if found.kind is ColumnKind.FREE_TEXT and not infer_prose else found
 
 
 def _explain_broken_view(error: duckdb.Error) -> str:
@@ -288,7 +287,7 @@ class Loaded:
         declared: the keys and units that the catalog cannot show.
         separate: whether each schema is a database of its own.
         typed: (schema, name) of the tables whose source declares types: no ENUM is inferred there.
-        origins: by (schema, name) of a table, the file that it was read from and how that is written.
+        origins: by `"schema"."name"` of a table, the file that it was read from and how that is written.
         catalog: what the tables hold as it was read once, before a schema file is applied; None: to be read.
         lasting: whether reading it again would give the same; not where a part was left out for want of time.
         made: rows by (schema, name) of every relation, where all are tables made by loading alone; None: unknown.
@@ -298,7 +297,7 @@ class Loaded:
     declared: Schema = field(default_factory=Schema)
     separate: bool = False
     typed: frozenset[tuple[str, str]] = frozenset()
-    origins: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
     catalog: Catalog | None = None
     lasting: bool = True
     made: Mapping[tuple[str, str], int] | None = None
@@ -398,7 +397,7 @@ class DuckDBDatabase:
             with suppress(duckdb.ResourceInUseException):  # by work that was left: it goes with the connection
                 self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
         self._finish()
-        interruption.close_or_detach(self._connection, duckdb.ResourceInUseException)
+        interruption.close_or_detach(self._connection.close, duckdb.ResourceInUseException)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
@@ -416,7 +415,7 @@ class DuckDBDatabase:
         relations = tuple(
             replace(
                 complete_enums(relation, partial(reader.values, relation)),
-                origin=origins.get(relation.location[1:], ""),
+                origin=origins.get(quote(*relation.location[1:]), ""),
             )
             for relation in catalog.relations
         )
@@ -429,7 +428,6 @@ def _finish(on_close: Callable[[Catalog | None], None] | None, found: Sequence[C
 
 
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
-    """Open a DuckDB file read-only; raises SourceError when it is none or is open elsewhere for writing."""
     connection = open_instance()
     try:
         connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS src (READ_ONLY)")
@@ -440,7 +438,6 @@ def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatab
 
 
 def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Schema | None = None) -> DuckDBDatabase:
-    """Copy tables of Arrow, pandas, polars or what else streams Arrow into an in-memory database."""
     if not tables:
         raise UsageError("no tables given: pass a mapping of names to tables of Arrow, pandas or polars")
     connection = open_instance()
@@ -464,16 +461,11 @@ def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | N
     # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
     ((database,),) = connection.execute("SELECT current_database()").fetchall()
     cursor = connection.cursor()
-    settings = _own_settings(connection, cursor)
-    return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False, settings=settings)
-
-
-def _own_settings(connection: duckdb.DuckDBPyConnection, cursor: duckdb.DuckDBPyConnection) -> str:
-    """Return the statements that give a further connection the settings that its owner has set for one alone."""
     read = "SELECT name, value FROM duckdb_settings() WHERE value IS NOT NULL"
     own, others = (dict(each.execute(read).fetchall()) for each in (connection, cursor))
     changed = {name: value for name, value in own.items() if others.get(name) != value and name not in _OF_ONE}
-    return "; ".join(f"SET SESSION {quote(name)} = {string_literal(value)}" for name, value in changed.items())
+    settings = "; ".join(f"SET SESSION {quote(name)} = {string_literal(value)}" for name, value in changed.items())
+    return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False, settings=settings)
 
 
 def query_of_view(statement: str) -> str:

@@ -18,7 +18,6 @@ _MOST_DIGITS = 38
 
 
 def is_frame(value: object) -> bool:
-    """Return whether a value is a table of some library, or one that was found."""
     return (
         find_table(value) is not None
         or any(hasattr(value, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "iloc"))
@@ -27,9 +26,7 @@ def is_frame(value: object) -> bool:
 
 
 def as_arrow(name: str, table: Any) -> pa.Table:
-    """Return a table as Arrow: one of Arrow, pandas (with the index, where it has a name) or polars, or a mapping of
-    columns, a hit of `find`, or what streams Arrow. Raises UsageError.
-    """
+    """Return a table as Arrow: of Arrow, pandas (a named index too), polars, a mapping, a hit of `find`, a stream."""
     if not name.strip():
         raise UsageError("a table needs a name")
     try:

@@ -90,9 +90,7 @@ class FunctionCatalog:
 
     @classmethod
     def read(cls, connection: Any, *, owned: bool) -> FunctionCatalog:
-        """Read the functions of a connection's instance; the built-in ones, where there are no others, once per
-        process.
-        """
+        """Read the functions of an instance; where they are the built-in ones alone, once per process."""
         if owned and not connection.execute(_COUNTS_FILES).fetchone()[0]:
             if not _built_in:  # listing the 3,000 of them takes longer than most queries
                 _built_in.append(cls(connection.execute(_READS_CATALOG).fetchall()))
@@ -108,9 +106,7 @@ class FunctionCatalog:
     def check(
         self, name: str, *, in_from: bool, allowed: frozenset[str], expand: Callable[[Function], None], **place: Any
     ) -> None:
-        """Raise an error unless a query may call a function; `expand` checks what a macro of the database's own is made
-        of.
-        """
+        """Raise an error unless a query may call a function; `expand` checks what an own macro is made of."""
         called = name.lower()
         if called in allowed:
             return

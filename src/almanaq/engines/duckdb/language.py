@@ -20,8 +20,8 @@ from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     flatten_joins,
+    integer,
     needs_split,
-    number,
     number_groups,
     number_order,
     walk,
@@ -30,12 +30,7 @@ from almanaq.engines.duckdb.trees import (
 )
 from almanaq.errors import UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.language import (
-    Parameters,
-    SplitStatement,
-    Statement,
-    parameters_of,
-)
+from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.text_functions import DECLARED
 
@@ -134,9 +129,9 @@ class DuckDBLanguage:
                 write_null_order(tree, *reader.order_settings())
                 number_groups(tree, reader.functions.aggregates)
                 parts = Parts(reader, statement, prefix, parameters)
-                made = take_apart(tree, parts, stops=stops)
-                used, sql = parts.parameters_in(made.tree), reader.shown(made.tree)
-                split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
+                made, cited = take_apart(tree, parts, stops=stops)
+                used, sql = parts.parameters_in(made), reader.shown(made)
+                split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made), cited)
             yield split
             if not parts.kept:
                 return
@@ -238,7 +233,7 @@ class _Normalizer:
         if made["type_name"] == "VARCHAR":  # whose length DuckDB ignores
             made["children"] = []
         elif made["type_name"] == "DECIMAL" and not made.get("children"):
-            made["children"] = [without_places(number(18)), without_places(number(3))]
+            made["children"] = [without_places(integer(18)), without_places(integer(3))]
         made["qualified_name"] = {"path": [made["type_name"]]}
 
     @staticmethod

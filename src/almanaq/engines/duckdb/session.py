@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -96,7 +93,6 @@ def advise(message: str) -> str:
 
 
 def binding_error(error: duckdb.Error) -> DatabaseError:
-    """Return the error of a query that DuckDB does not bind."""
     message = message_of(error)
     if _UNKNOWN.search(message):
         return UnknownNameError(message)
@@ -113,18 +109,7 @@ _BATCH_ROWS = 2048
 """Rows of a result that are brought at once."""
 
 
-@dataclass(eq=False, slots=True)
-class _Work(Work):
-    """One statement under way, on a connection of its own. `busy`: the engine is in it."""
-
-    cursor: duckdb.DuckDBPyConnection
-    rows: Any = None
-    reader: Any = None
-    busy: bool = False
-    lock: threading.RLock = field(default_factory=threading.RLock)
-
-
-class DuckDBSession(MultiStreamSession[_Work]):
+class DuckDBSession(MultiStreamSession):
     """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
 
     Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
@@ -212,7 +197,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
             self._tables.append(name)
         return int(row[0]) if row else 0
 
-    def _batches(self, work: _Work) -> Iterator[pa.RecordBatch]:
+    def _batches(self, work: Work) -> Iterator[pa.RecordBatch]:
         try:
             while True:
                 with self._step(work):
@@ -236,14 +221,14 @@ class DuckDBSession(MultiStreamSession[_Work]):
     def order_as_planned(self) -> None:
         self._ordered = not self._owned
 
-    def _new_work(self) -> _Work:
+    def _new_work(self) -> Work:
         cursor = self._connect()
         if self._ordered:
             cursor.execute("SET SESSION default_null_order = 'nulls_last'; SET SESSION default_order = 'asc'")
-        return _Work(cursor)
+        return Work(cursor)
 
     @contextmanager
-    def _step(self, work: _Work) -> Iterator[None]:
+    def _step(self, work: Work) -> Iterator[None]:
         with work.lock:
             with self._state:
                 if work.stopped:
@@ -258,7 +243,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 with self._state:  # whoever interrupts it is done before it is closed
                     work.busy = False
 
-    def _end(self, work: _Work) -> None:
+    def _end(self, work: Work) -> None:
         with work.lock:
             if work.reader is not None:
                 work.reader.close()
@@ -311,7 +296,6 @@ def file_literal(path: object) -> str:
 
 @lru_cache(maxsize=256)
 def _check_select(sql: str) -> None:
-    """Raise NotSupportedError unless the text is one SELECT."""
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type.name != "SELECT":
         kinds = ", ".join(s.type.name for s in statements) or "nothing"

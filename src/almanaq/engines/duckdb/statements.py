@@ -16,16 +16,7 @@ import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.session import binding_error
-from almanaq.engines.duckdb.trees import (
-    column,
-    has_text,
-    lookups,
-    mark_pivots,
-    select,
-    statement,
-    subquery,
-    walk,
-)
+from almanaq.engines.duckdb.trees import column, has_text, lookups, mark_pivots, select, statement, subquery, walk
 from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
@@ -56,6 +47,7 @@ _EXPRESSIONS = frozenset(
     ]
 )
 _NO_PLACE = 2**63
+_SYSTEM_SCHEMAS = {"main", "system", "temp", "pg_catalog", "information_schema"}
 _TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
 """The type of a text function where DuckDB only binds, and what it is."""
 _SHOWN = frozenset(["DESCRIBE", "SUMMARY"])
@@ -107,8 +99,11 @@ class StatementReader:
         check.query(tree["node"], _Scope())
         sql = written = self.write(tree)
         if check.methods:
-            for node in check.methods:
-                _write_as_function(node)
+            for node in check.methods:  # `x.lower()` is `lower(x)`
+                *before, name = node["qualified_name"]["path"]
+                named = {**column(*before), "query_location": node["query_location"]}
+                node["arguments"].insert(0, {"name": "", "expression": named})
+                node["qualified_name"]["path"], node["schema"], node["catalog"] = [name], "", ""
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
@@ -120,9 +115,7 @@ class StatementReader:
         return tuple((mark, self.shown(query)) for mark, query in lookups(tree, self.parse))
 
     def shown(self, tree: Node, sql: str = "") -> str:
-        """Return the SQL of a placed tree in which relations have the columns that queries may read; `sql`: that of the
-        whole, if known.
-        """
+        """Return the SQL of a placed tree whose relations have the columns that may be read."""
         narrowed = {r.location: r for r in self.catalog.relations if r.is_narrowed}
         if not narrowed:
             return sql or self.write(tree)
@@ -143,7 +136,6 @@ class StatementReader:
                     item["alias"] = self.write(statement(select([item], None))).removeprefix("SELECT ")
 
     def parse(self, text: str) -> Node:
-        """Return DuckDB's tree of the one query in a text."""
         try:
             ((written,),) = self._ask("SELECT json_serialize_sql($1::VARCHAR)", [text])
         except (duckdb.Error, UnicodeEncodeError) as error:
@@ -170,7 +162,6 @@ class StatementReader:
         return str(text)
 
     def describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
-        """Return the names and types of a query's columns; raises DuckDB's error where it does not bind."""
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
             return [(str(row[0]), str(row[1])) for row in self._ask(f"DESCRIBE {described}", parameters)]
@@ -201,7 +192,6 @@ class StatementReader:
         return str(nulls), str(direction)
 
     def type_names(self) -> dict[str, str]:
-        """Return the names of the types that DuckDB has, and what each stands for."""
         return dict(self._ask("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal"))
 
     def _ask(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
@@ -212,7 +202,6 @@ class StatementReader:
 
     @property
     def guards(self) -> bool:
-        """Whether there are columns that no query may read."""
         return self.catalog.restricted or any(relation.withheld for relation in self.catalog.relations)
 
     def is_own_type(self, name: str) -> bool:
@@ -231,8 +220,6 @@ class StatementReader:
 
 @dataclass
 class _Check:
-    """One walk over a tree: refuses what no query may do, and writes where each relation is."""
-
     reader: StatementReader
     text: str
     allowed: frozenset[str]
@@ -350,7 +337,8 @@ class _Check:
         path = node["qualified_name"]["path"]
         name = path[-1]
         if len(path) > 1:
-            if in_from or path[0].lower() in self._schemas():
+            places = {part.lower() for relation in self.reader.catalog.relations for part in relation.location[:-1]}
+            if in_from or path[0].lower() in places | _SYSTEM_SCHEMAS:
                 raise RefusedQueryError(f"call {name}() without the name of a schema", **_place(node, self.text, 0))
             self.methods.append(node)
         if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
@@ -370,10 +358,6 @@ class _Check:
             **_place(node, self.text, len(name)),
         )
 
-    def _schemas(self) -> frozenset[str]:
-        places = {part.lower() for relation in self.reader.catalog.relations for part in relation.location[:-1]}
-        return frozenset(places | {"main", "system", "temp", "pg_catalog", "information_schema"})
-
     def _macro(self, name: str, entry: Function) -> None:
         if name.lower() in self.expanding:
             return
@@ -392,8 +376,8 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
     if message == _MULTIPLE:
         kinds = ", ".join(dict.fromkeys(str(s.type.name) for s in duckdb.extract_statements(text)))
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kinds}")
-    position = read.get("position")
-    place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
+    position = str(read.get("position"))
+    place = {"start": int(position), "end": int(position)} if position.isdigit() else {}
     raise QuerySyntaxError(message.splitlines()[0] + clause_meant(text, place.get("start")), query=text, **place)
 
 
@@ -414,15 +398,6 @@ def _put_place(node: Node, relation: Relation, called: str) -> None:
     node["catalog_name"], node["schema_name"], node["table_name"] = places
     if not node["alias"] and called.lower() != relation.location[-1].lower():
         node["alias"] = called
-
-
-def _write_as_function(node: Node) -> None:
-    """Write `x.lower()` as `lower(x)`."""
-    path = node["qualified_name"]["path"]
-    named = {**column(*path[:-1]), "query_location": node["query_location"]}
-    node["arguments"].insert(0, {"name": "", "expression": named})
-    node["qualified_name"]["path"] = [path[-1]]
-    node["schema"] = node["catalog"] = ""
 
 
 def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> None:

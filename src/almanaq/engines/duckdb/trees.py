@@ -76,7 +76,7 @@ def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
             else:
                 keys.append(number)
         query["aggregate_handling"] = "STANDARD_HANDLING"
-        query["group_expressions"] = [number(number) for number in keys]
+        query["group_expressions"] = [integer(number) for number in keys]
         query["group_sets"] = [list(range(len(keys)))]
 
 
@@ -91,9 +91,7 @@ def _aggregates(node: Any, aggregates: frozenset[str]) -> bool:
 
 
 def write_null_order(tree: Node, nulls: str, direction: str) -> None:
-    """Write where NULLs come, and the direction, into a tree, where a connection's settings are not DuckDB's own. A key
-    that holds a text function puts NULL last unless the query says otherwise (semantics 7).
-    """
+    """Write the order that a connection's settings mean into a tree; a key with a text function puts NULL last."""
     for order in [node for node in walk(tree) if "null_order" in node]:
         if order["type"] == "ORDER_DEFAULT" and direction.startswith("DESC"):
             order["type"] = "DESCENDING"
@@ -113,7 +111,7 @@ def number_order(tree: Node, count: Callable[[], int]) -> Node:
     for modifier in made["node"]["modifiers"]:
         orders = modifier.get("orders")
         if orders and len(orders) == 1 and _is_all(orders[0]):
-            modifier["orders"] = [{**orders[0], "expression": number(i + 1)} for i in range(count())]
+            modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count())]
     return made
 
 
@@ -122,8 +120,7 @@ def _is_all(order: Node) -> bool:
     return star.get("type") == "STAR" and bool(star.get("columns")) and star.get("expr") is None
 
 
-def number(value: int) -> Node:
-    """Return the expression of a number."""
+def integer(value: int) -> Node:
     literal = {"kind": "INTEGER", "text": str(value)}
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **_NOWHERE}
 
@@ -216,12 +213,11 @@ def statement(query: Node) -> Node:
 
 
 def subquery(query: Node, alias: str) -> Node:
-    item = {"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": []}
+    item: Node = {"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": []}
     return {**item, "subquery": statement(query)}
 
 
 def without_places(node: Any) -> Any:
-    """Return a tree without where its parts are written."""
     if isinstance(node, list):
         return [without_places(part) for part in node]
     if isinstance(node, dict):

@@ -50,8 +50,6 @@ _MICROSECONDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A relation whose columns Arrow can hold, and what its columns are."""
-
     relation: duckdb.DuckDBPyRelation
     names: Sequence[str]
     kinds: Sequence[DuckDBPyType]
@@ -119,7 +117,6 @@ def _holds(kind: DuckDBPyType, is_it: Callable[[DuckDBPyType], bool]) -> bool:
 
 
 def _is_same(kind: DuckDBPyType) -> bool:
-    """Return whether Arrow's Python values of a type are the client's."""
     return kind.id in _SAME or (kind.id in ("list", "struct") and all(_is_same(part) for _, part in _parts(kind)))
 
 
@@ -146,7 +143,6 @@ def as_stored(field: pa.Field) -> str:
 
 
 def kind_of(field: pa.Field) -> DuckDBPyType | None:
-    """Return DuckDB's type of a column, where Arrow's does not say it."""
     written = (field.metadata or {}).get(TYPE)
     return None if written is None else _kind(written.decode())
 
@@ -168,7 +164,11 @@ def python_values(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact:
     kind = kind_of(field)
     assert kind is not None
     if _holds(kind, lambda part: part.id == "variant"):
-        return _read_variants(field, column, kind)
+        whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
+        try:
+            return _ask_engine(pa.table([whole], schema=pa.schema([field])), f"#1::{kind}")
+        except duckdb.Error as error:
+            raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
         return [value for chunk in chunks for value in _values(chunk, kind, exact)]
@@ -308,11 +308,3 @@ def _cursor() -> duckdb.DuckDBPyConnection:
 def _ask_engine(table: pa.Table, expression: str) -> list[Any]:
     with _cursor() as cursor:
         return [value for (value,) in cursor.from_arrow(table).project(expression).fetchall()]
-
-
-def _read_variants(field: pa.Field, column: pa.ChunkedArray | pa.Array, kind: DuckDBPyType) -> list[Any]:
-    whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
-    try:
-        return _ask_engine(pa.table([whole], schema=pa.schema([field])), f"#1::{kind}")
-    except duckdb.Error as error:
-        raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error
