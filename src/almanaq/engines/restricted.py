@@ -205,12 +205,8 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
             value = exp.Case().when(condition.copy(), value)
         shown.append(exp.alias_(value, exp.to_identifier(column.name, quoted=True)))
         columns.append(_as_seen(column, masked=rule is not None, everywhere=condition is None))
-    table = exp.Table(
-        **{
-            part: exp.to_identifier(name, quoted=True) if name else None
-            for part, name in zip(("catalog", "db", "this"), ["", "", *relation.location][-3:], strict=True)
-        }
-    )
+    database, schema, name = ["", "", *relation.location][-3:]
+    table = exp.table_(name, db=schema or None, catalog=database or None, quoted=True)
     select = exp.Select(expressions=shown, from_=exp.From(this=table))
     if condition is not None:
         select.set("where", exp.Where(this=condition))

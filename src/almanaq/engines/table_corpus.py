@@ -72,13 +72,14 @@ def read_corpus(
     named = find_named_files(str(source), allow_http=allow_http)
     if named is not None:
         refuse_private(named.paths)
-        return replace(
-            _files(_join(list_paths(named.paths, separate=separate), separate, any_name=True), rows), held=named.held
-        )
+        listing = list_paths(named.paths, separate=separate)
+        listing = listing if separate else join_files(listing, any_name=True)
+        return replace(_files(listing, rows), held=named.held)
     path = find_path(source)
     refuse_private([path])
     if path.is_dir():
-        return _files(_join(list_folder(path, separate=separate), separate), rows)
+        listing = list_folder(path, separate=separate)
+        return _files(listing if separate else join_files(listing), rows)
     if path.suffix.lower() in DUCKDB:
         return database_corpus(open_duckdb_file(path), rows=rows, name=path.stem, view_seconds=VIEW_SECONDS)
     kind = kind_of(path)
@@ -86,10 +87,6 @@ def read_corpus(
         return _files(list_paths([path]), rows, database=kind.stem if kind else "")
     known = ", ".join((KNOWN, *SQLITE, *DUCKDB))
     raise SourceError(f"{path.name}: files of this kind cannot be read; known: a folder, or a file ending in {known}")
-
-
-def _join(listing: Listing, separate: bool, *, any_name: bool = False) -> Listing:
-    return listing if separate else join_files(listing, any_name=any_name)
 
 
 # --- folders and files of rows ---------------------------------------------------------------------------------------
@@ -211,15 +208,13 @@ def database_corpus(
     """
     catalog = database.catalog()
     catalog.check_readable()
-    relations = {TableId(name or database.name, relation.name): relation for relation in catalog.relations}
-    read = {
-        table_id: partial(_table, database, table_id, each, rows, view_seconds) for table_id, each in relations.items()
-    }
+    ids = {TableId(name or database.name, relation.name): relation for relation in catalog.relations}
+    read = {table_id: partial(_table, database, table_id, each, rows, view_seconds) for table_id, each in ids.items()}
     faults = [warning for report in getattr(database, "reports", ()) for warning in report.warnings]
     faults += [f"{view} was left out: {why}" for view, why in catalog.broken]
-    if not relations:
+    if not ids:
         raise SourceError("; ".join(faults) or f"{database.name} holds no table")
-    return SourceTables(tuple(relations), lambda table_id: read[table_id](), faults)
+    return SourceTables(tuple(ids), lambda table_id: read[table_id](), faults)
 
 
 def _table(database: Database, table_id: TableId, relation: Relation, rows: int | None, seconds: float | None) -> Table:

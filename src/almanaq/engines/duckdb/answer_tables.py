@@ -552,13 +552,13 @@ class _Select:
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": column(f"{_DOCUMENT}{number}")}
         marked = (id(self.node), repr((unit, without_places(documents))))
-        table = self.work._said.get(marked)
+        table = self.work._answer_tables.get(marked)
         if table is None:
             sources = self._sources(documents)
             table = self.work.answers(
                 unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
             )
-            self.work._said[marked] = table
+            self.work._answer_tables[marked] = table
         lookup = _Lookup(node, table, documents, self.node)
         lookup.look_up_in_table(self.work.engine)
         self.work.lookups.append(lookup)

@@ -12,15 +12,7 @@ from typing import Any
 import duckdb
 
 from almanaq.corpus.files.documents import is_mail, read_documents
-from almanaq.corpus.files.listing import (
-    Format,
-    FoundFile,
-    Listing,
-    list_folder,
-    list_paths,
-    not_opened,
-    total_bytes,
-)
+from almanaq.corpus.files.listing import Format, FoundFile, Listing, list_folder, list_paths, not_opened, total_bytes
 from almanaq.corpus.files.partitions import join_files
 from almanaq.corpus.files.reader import (
     clean_header,

@@ -111,11 +111,7 @@ class PostgresSession(MultiStreamSession):
         self._faults = (driver().Error, *_OTHER_FAULTS)
 
     def stream(
-        self,
-        sql: str,
-        batch_rows: int = 2048,
-        first_rows: int | None = None,
-        parameters: Parameters = (),
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator ends it.
 

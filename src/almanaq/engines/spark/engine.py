@@ -80,7 +80,11 @@ def to_spark(table: pa.Table) -> pa.Table:
     columns = []
     for column in table.columns:
         target = _spark_type(column.type)
-        columns.append(column if target == column.type else _cast(column, target))
+        try:
+            columns.append(column.cast(target))
+        except pa.ArrowNotImplementedError:
+            texts = [None if value is None else str(value) for value in column.to_pylist()]
+            columns.append(pa.chunked_array([pa.array(texts, target)]))
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
@@ -102,13 +106,6 @@ def _spark_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    try:
-        return column.cast(target)
-    except pa.ArrowNotImplementedError:
-        return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()], target)])
-
-
 # --- the catalog ------------------------------------------------------------------------------------------------------
 
 _AT_ONCE = 8
@@ -127,28 +124,24 @@ class SparkCatalogReader:
     def read(self) -> Catalog:
         catalog, current = self.rows("SELECT current_catalog(), current_schema()")[0]
         catalog = self.url.catalog or catalog
-        schemas = self.url.schemas or self._schemas(catalog)
-        places = [(schema, table) for schema in schemas for table in self._tables(catalog, schema)]
+        listed = [schema for (schema, *_) in self.rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")]
+        others = [name for name in listed if name.lower() not in _SYSTEM and not name.startswith(PREFIX)]
+        places = [
+            (schema, table)
+            for schema in self.url.schemas or others
+            for _, table, temporary in self.rows(f"SHOW TABLES IN {quote_name(catalog, schema)}")
+            if not temporary
+        ]
         names = relation_names(places, (*self.url.schemas, current))
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             relations = list(pool.map(lambda place: self._relation(names[place], (catalog, *place)), places))
             declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-            relations = list(
-                pool.map(lambda relation: self.relations.add_samples(relation, infer=not declared), relations)
-            )
+            relations = list(pool.map(lambda each: self.relations.add_samples(each, infer=not declared), relations))
         return Catalog(tuple(sorted(relations, key=lambda relation: relation.name)))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         found = self.remote.table(sql, "almanaq-catalog")
         return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
-
-    def _schemas(self, catalog: str) -> tuple[str, ...]:
-        found = [row[0] for row in self.rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")]
-        return tuple(name for name in found if name.lower() not in _SYSTEM and not name.startswith(PREFIX))
-
-    def _tables(self, catalog: str, schema: str) -> list[str]:
-        rows = self.rows(f"SHOW TABLES IN {quote_name(catalog, schema)}")
-        return [table for _, table, temporary in rows if not temporary]
 
     def _relation(self, name: str, location: tuple[str, ...]) -> Relation:
         columns = []
@@ -412,25 +405,26 @@ class SparkDatabase:
         self._functions: ListedFunctions | None = None
         self.name = self._url.schemas[0] if self._url.schemas else "spark"
         self._remote = Remote(self._url)
-        self._use_schema()
+        if place := [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]:
+            with self._asking("use the schema"):  # so that names mean there what they mean here, as far as it can know
+                self._remote.command(f"USE {quote_name(*place)}", "almanaq-use")
         if self._url.folder:
-            try:
+            with self._asking("look through the folder"):
                 sweep(self._remote, self._url.folder, "almanaq-sweep")
-            except Exception as error:
-                raise self._source_error("look through the folder", error) from None
 
     def catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:
-                self._catalog = self._read(SparkCatalogReader(self._remote, self._url))
+                reader = SparkCatalogReader(self._remote, self._url)
+                with self._asking("read the catalog"):
+                    found = apply_schema(reader.read(), self._schema)
+                    check_keys(found, self._schema, reader.relations.key_holds)
+                    self._catalog = replace(found, relations=tuple(map(reader.relations.complete, found.relations)))
             return self._catalog
 
     def session(self, deadline: float | None = None) -> SparkQuerySession:
-        places = frozenset(
-            tuple(part.lower() for part in relation.location[start:])
-            for relation in self.catalog().relations
-            for start in range(3)
-        )
+        locations = [tuple(map(str.lower, relation.location)) for relation in self.catalog().relations]
+        places = frozenset(location[start:] for location in locations for start in range(3))
         return SparkQuerySession(self._remote, Allowed(places, self.functions()), self._url.folder, deadline)
 
     def language(self, catalog: Catalog) -> TreeLanguage:
@@ -441,21 +435,9 @@ class SparkDatabase:
     def functions(self) -> ListedFunctions:
         with self._lock:
             if self._functions is None:
-                try:
+                with self._asking("read the functions"):
                     self._functions = list_functions(*self._remote.functions())
-                except Exception as error:
-                    raise self._source_error("read the functions", error) from None
             return self._functions
-
-    def _use_schema(self) -> None:
-        """Let names mean on the server what they mean here, as far as it can know: in the first schema."""
-        place = [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]
-        if not place:
-            return
-        try:
-            self._remote.command(f"USE {quote_name(*place)}", "almanaq-use")
-        except Exception as error:
-            raise self._source_error("use the schema", error) from None
 
     def _describe(self, sql: str, parameters: Parameters) -> tuple[str, ...]:
         try:
@@ -468,17 +450,12 @@ class SparkDatabase:
     def close(self) -> None:
         self._remote.close()
 
-    def _read(self, reader: SparkCatalogReader) -> Catalog:
+    @contextmanager
+    def _asking(self, purpose: str) -> Iterator[None]:
         try:
-            catalog = apply_schema(reader.read(), self._schema)
-            check_keys(catalog, self._schema, reader.relations.key_holds)
-            relations = tuple(reader.relations.complete(relation) for relation in catalog.relations)
-            return replace(catalog, relations=relations)
+            yield
         except Exception as error:
-            raise self._source_error("read the catalog", error) from None
-
-    def _source_error(self, purpose: str, error: Exception) -> Exception:
-        if not is_fault(error) or isinstance(error, SourceError):
-            return error
-        message = self._url.hide(first_line(error))
-        return SourceError(f"cannot {purpose} of {self._url.shown}: {message[:300]}")
+            if not is_fault(error) or isinstance(error, SourceError):
+                raise
+            message = self._url.hide(first_line(error))
+            raise SourceError(f"cannot {purpose} of {self._url.shown}: {message[:300]}") from None
