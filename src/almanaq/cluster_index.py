@@ -104,7 +104,7 @@ def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
         yield _row(asdict(found))
 
     total = Lengths({})
-    for line in remote.mapped(files, count, _TOLD):
+    for line in remote.map_rows(files, count, _TOLD):
         each = json.loads(line)
         total += Lengths({name: tuple(pair) for name, pair in each["sums"].items()}, each["tables"])
     return total
@@ -133,7 +133,7 @@ def _write(
                 yield _row(asdict(made))
 
     numbered = _numbers(shards)
-    lines = remote.mapped(files, write, _TOLD, parts=shards, number=numbered)
+    lines = remote.map_rows(files, write, _TOLD, parts=shards, number=numbered)
     return [Shard(**{**each, "databases": tuple(each["databases"])}) for each in map(json.loads, lines)]
 
 

@@ -122,7 +122,7 @@ class Parts:
         renamed = item["column_name_alias"] or item["sample"]
         return relation.row_id if relation is not None and not renamed else None
 
-    def place_of(self, document: Node, items: Sequence[Node]) -> tuple[Node, Cited, tuple[str, ...]] | None:
+    def find_place(self, document: Node, items: Sequence[Node]) -> tuple[Node, Cited, tuple[str, ...]] | None:
         """Return the item of FROM, the column and the key of a document's row; None of one that is computed."""
         path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
         *before, name = path or ("",)
@@ -140,7 +140,7 @@ class Parts:
                 found.append((item, Cited("", relation.name, known.name, len(key), kind, known.private), key))
         return found[0] if len(found) == 1 else None
 
-    def made_of(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
+    def find_sources(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
         """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
         items = list(items_of(query["from_table"]))
         found: list[Cited] = []
@@ -149,14 +149,14 @@ class Parts:
             if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
                 return None
             if node.get("class") == "COLUMN_REF":
-                place = self.place_of(node, items)
-                inner = [place[1]] if place is not None else self._made_within(node, items, members)
+                place = self.find_place(node, items)
+                inner = [place[1]] if place is not None else self._find_inner_sources(node, items, members)
                 if inner is None:
                     return None
                 found += inner
         return found
 
-    def _made_within(self, named: Node, items: Sequence[Node], members: Sequence[Node]) -> list[Cited] | None:
+    def _find_inner_sources(self, named: Node, items: Sequence[Node], members: Sequence[Node]) -> list[Cited] | None:
         """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
         *before, name = named["column_names"]
         found = [item for item in items if _is_called(item, before) and (before or len(items) == 1)]
@@ -166,7 +166,7 @@ class Parts:
         names = [str(each["alias"] or (each.get("column_names") or [""])[-1]).lower() for each in query["select_list"]]
         shown = [each for each, called in zip(query["select_list"], names, strict=True) if called == name.lower()]
         starred = any(output["class"] == "STAR" for output in query["select_list"])
-        return self.made_of(shown, query, members) if len(shown) == 1 and not starred else None
+        return self.find_sources(shown, query, members) if len(shown) == 1 and not starred else None
 
     def names(self, query: Node) -> Sequence[str]:
         try:
@@ -228,7 +228,7 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
             lookup.look_up_in_map(engine)
         if not engine.binds(made["node"]):
             raise _refusal("where DuckDB allows no subquery")
-    shown, cited = _with_places(made, work.lookups, engine)
+    shown, cited = _add_places(made, work.lookups, engine)
     return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
 
 
@@ -328,7 +328,7 @@ class _TakingApart:
             return
         self.query(inner, members, around)
         if not around and self.is_nondeterministic(inner):
-            table = self.engine.make(_with(inner, members))
+            table = self.engine.make(_add_members(inner, members))
             if table is not None:
                 body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
 
@@ -337,7 +337,7 @@ class _TakingApart:
         cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
         return cut or not self.engine.volatile.isdisjoint(_functions_in(walk(value)))
 
-    def answers(
+    def make_answer_table(
         self,
         unit: Node,
         documents: list[Node],
@@ -416,7 +416,7 @@ class _Select:
         numbered = column(alias_of(item), row)
         part = select([{**numbered, "alias": _ROW}], copy.deepcopy(item))
         part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-        name = engine.keep(_with(part, self.members))
+        name = engine.keep(_add_members(part, self.members))
         if name is None:
             return
         kept: Node = engine.parse(f"SELECT 1 IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})")["node"]["select_list"][0]
@@ -467,7 +467,7 @@ class _Select:
             for part in [part for part in item if part not in ("subquery", "query")]:
                 self._replace_calls(item, part, _RowScope(before or select([], None)["from_table"], None), rows=True)
         if self.work.is_nondeterministic(item) and not has_text(item) and not around:
-            name = self.work.engine.make(_with(select_all(item), self.members))
+            name = self.work.engine.make(_add_members(select_all(item), self.members))
             if name is not None:
                 holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
 
@@ -485,7 +485,11 @@ class _Select:
         """Give outputs with text functions the names that DuckDB gives them: queries around this one may use them."""
         outputs = self.node["select_list"]
         texts = [i for i, item in enumerate(outputs) if not item["alias"] and has_text(item)]
-        if texts and (names := self.work.engine.names(_with(self.node, self.members))) and len(names) == len(outputs):
+        if (
+            texts
+            and (names := self.work.engine.names(_add_members(self.node, self.members)))
+            and len(names) == len(outputs)
+        ):
             for i in texts:
                 outputs[i]["alias"] = names[i]
 
@@ -511,7 +515,7 @@ class _Select:
 
     def _binds(self, expression: Node) -> bool:
         query = select([copy.deepcopy(expression)], self.node["from_table"])
-        return self.work.engine.binds(_with(query, self.members))
+        return self.work.engine.binds(_add_members(query, self.members))
 
     def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
         """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""
@@ -555,7 +559,7 @@ class _Select:
         table = self.work._answer_tables.get(marked)
         if table is None:
             sources = self._sources(documents)
-            table = self.work.answers(
+            table = self.work.make_answer_table(
                 unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
             )
             self.work._answer_tables[marked] = table
@@ -604,14 +608,14 @@ class _Select:
                 inner["where_clause"] = copy.deepcopy(outer.where)
             query = select(copy.deepcopy(listed), subquery(copy.deepcopy(inner), "almanaq_inner"))
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
-            name = self.work.engine.make(_with(query, self.members), sources)
+            name = self.work.engine.make(_add_members(query, self.members), sources)
             if name is not None:
                 return name
         return None
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        places = self.work.engine.made_of(documents, self.node, self.members)
+        places = self.work.engine.find_sources(documents, self.node, self.members)
         plain = all(document.get("class") == "COLUMN_REF" for document in documents)
         return None if places is None else [*places, *([] if plain else [None])]
 
@@ -619,7 +623,7 @@ class _Select:
 # --- quotes
 
 
-def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[Node, tuple[Cited, ...]]:
+def _add_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[Node, tuple[Cited, ...]]:
     """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
 
     So it is of a SELECT whose rows are those of its FROM, and of documents that are columns of relations.
@@ -639,7 +643,7 @@ def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple
     for lookup in lookups:
         if lookup.select is not root or len(lookup.documents) != 1:
             continue
-        found = engine.place_of(lookup.documents[0], items)
+        found = engine.find_place(lookup.documents[0], items)
         if found is not None:
             item, place, key = found
             columns += [lookup.row(engine), *(column(alias_of(item), name) for name in key)]
@@ -706,7 +710,7 @@ def _stub(item: Node) -> Node:
 # --- nodes
 
 
-def _with(query: Node, members: Sequence[Node]) -> Node:
+def _add_members(query: Node, members: Sequence[Node]) -> Node:
     inner = copy.deepcopy(query)
     inner["cte_map"] = {"map": [*copy.deepcopy(list(members)), *inner.get("cte_map", {"map": []})["map"]]}
     return inner

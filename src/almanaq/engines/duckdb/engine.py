@@ -41,6 +41,7 @@ _LOOK_SECONDS = 2.0
 """The longest that a view is waited for when the catalog takes samples."""
 _SPELLED_ALIKE = ("bigint", "integer", "smallint", "double precision")
 """Types whose values Python writes as DuckDB does."""
+_READS_A_FILE = "it reads a file, which no query may do here; keep its rows in a table (CREATE TABLE … AS SELECT)"
 _PG_TYPES = {
     "tinyint": "smallint",
     "utinyint": "smallint",
@@ -102,7 +103,8 @@ class CatalogReader:
             except duckdb.Error as error:
                 if is_table:
                     raise
-                broken.append((f"{schema}.{table}", _explain_broken_view(error)))
+                outside = isinstance(error, duckdb.PermissionException)
+                broken.append((f"{schema}.{table}", _READS_A_FILE if outside else first_line(error)))
         has_prose = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
         sampled = tuple(self._add_samples(relation, infer_prose=not has_prose) for relation in relations)
         return Catalog(sampled, broken=tuple(broken))
@@ -225,12 +227,6 @@ class CatalogReader:
         finally:
             timer.cancel()
             timer.join()
-
-
-def _explain_broken_view(error: duckdb.Error) -> str:
-    if isinstance(error, duckdb.PermissionException):
-        return "it reads a file, which no query may do here; keep its rows in a table (CREATE TABLE … AS SELECT)"
-    return first_line(error)
 
 
 def _column(name: str, duck_type: Any, comment: str | None) -> Column:

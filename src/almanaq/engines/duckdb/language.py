@@ -107,7 +107,8 @@ class DuckDBLanguage:
             raise UnsupportedError("a form of the query is not supported beside text functions") from error
         with self._lock:
             reader = self._reader()
-            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (sql, written))
+            forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
+            given, made = (forms.form(reader.parse(text)) for text in (sql, written))
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
@@ -140,11 +141,6 @@ class DuckDBLanguage:
         with self._lock:
             bound = parameters_of(statement.parameters, parameters)
             return tuple(name for name, _ in self._reader().describe(statement.shown, bound))
-
-    def _normalizer(self, reader: StatementReader) -> _Normalizer:
-        if self._forms is None:
-            self._forms = _Normalizer(reader.functions.synonyms, reader.type_names())
-        return self._forms
 
     def _reader(self) -> StatementReader:
         if self._opened is None:

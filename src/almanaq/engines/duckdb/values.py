@@ -296,15 +296,13 @@ _engine: duckdb.DuckDBPyConnection | None = None
 _opening = threading.Lock()
 
 
-def _cursor() -> duckdb.DuckDBPyConnection:
+def _ask_engine(table: pa.Table, expression: str) -> list[Any]:
+    """Return the values of an expression over a table, as an engine that holds nothing gives them."""
     global _engine
     with _opening:
         if _engine is None:
             _engine = duckdb.connect()
             _engine.execute("SET GLOBAL TimeZone = 'UTC'")
-        return _engine.cursor()
-
-
-def _ask_engine(table: pa.Table, expression: str) -> list[Any]:
-    with _cursor() as cursor:
+        cursor = _engine.cursor()
+    with cursor:
         return [value for (value,) in cursor.from_arrow(table).project(expression).fetchall()]

@@ -54,7 +54,7 @@ def type_column(name: str, column: Any, hints: ColumnHints = _NO_HINTS) -> tuple
     found = _infer(name, counts, hints)
     if found.values is None:
         return column, found.report
-    return typed_cells(cells, found).take(encoded.indices), found.report
+    return convert_cells(cells, found).take(encoded.indices), found.report
 
 
 def _type_few(name: str, column: Any, hints: ColumnHints) -> tuple[Any, ColumnReport]:
@@ -71,10 +71,10 @@ def _type_few(name: str, column: Any, hints: ColumnHints) -> tuple[Any, ColumnRe
     found = _infer(name, Counter(present), hints)
     if found.values is None:
         return column, found.report
-    return typed_cells(cells, found), found.report
+    return convert_cells(cells, found), found.report
 
 
-def typed_cells(cells: list[Any], found: TypedColumn) -> Any:
+def convert_cells(cells: list[Any], found: TypedColumn) -> Any:
     """Return the values of distinct cells, in their order, as an Arrow array."""
     values = [(found.values or {}).get(cell) for cell in cells]
     if found.report.type == "time":

@@ -23,7 +23,7 @@ from almanaq.corpus.files.shape import MOST_BELOW, LeftOut, find_below, find_sub
 from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, infer_column
 from almanaq.engines.duckdb.session import file_literal
-from almanaq.engines.files.columns import ARROW_TYPES, type_column, typed_cells
+from almanaq.engines.files.columns import ARROW_TYPES, convert_cells, type_column
 from almanaq.text.sql_literals import quote
 
 _USED = (
@@ -312,7 +312,7 @@ class _Stage:
                 continue
             value, sure = (rule.format(c=f"c{i}") for rule in (column.cast.value, column.cast.sure))
             parts.append(f"CASE WHEN {sure} THEN {value} END AS {quote(column.name)}")
-            parts.append(f"CASE WHEN NOT coalesce({sure}, false) THEN c{i} END AS {_left(i)}")
+            parts.append(f"CASE WHEN NOT coalesce({sure}, false) THEN c{i} END AS {_rest_of(i)}")
         self.connection.execute(f"DROP TABLE IF EXISTS {self._name}")
         made = f"CREATE TABLE {self._name} AS SELECT {', '.join(parts)} FROM {source}"
         ((read,),) = self.connection.execute(made).fetchall()
@@ -329,7 +329,7 @@ class _Stage:
         if not self.rows or len(self.columns) > _MOST_TRIMMED:
             return self.rows > 0
         cells = [
-            f"coalesce(CAST({quote(c.name)} AS VARCHAR), {_left(i) if c.cast is not TEXT else 'NULL'})"
+            f"coalesce(CAST({quote(c.name)} AS VARCHAR), {_rest_of(i) if c.cast is not TEXT else 'NULL'})"
             for i, c in enumerate(self.columns)
         ]
         if len(cells) > 1 and self._ask("1", f"WHERE coalesce({', '.join(cells)}) IS NULL LIMIT 1"):
@@ -356,7 +356,7 @@ class _Stage:
             return []
         broken = "coalesce(bool_or({c} <> trunc({c})), false)"
         sums = (
-            f"count({c}), count({_left(i)}), {broken.format(c=c) if column.cast.type == POINT.type else 'true'}"
+            f"count({c}), count({_rest_of(i)}), {broken.format(c=c) if column.cast.type == POINT.type else 'true'}"
             for i, column in cast
             for c in [quote(column.name)]
         )
@@ -373,7 +373,7 @@ class _Stage:
 
     def _settle_left(self, i: int, column: Column, count: int, *, broken: bool) -> bool:
         """Decide a column by the cells left over and by one that stands for all that DuckDB cast; False: it is text."""
-        left, cast = _left(i), column.cast
+        left, cast = _rest_of(i), column.cast
         counts = dict(self._ask(f"{left}, count(*)", f"WHERE {left} IS NOT NULL GROUP BY 1 ORDER BY min(rowid)"))
         cells = {**counts, **({cast.stands if broken else "1": count} if count else {})}
         found = infer_column(column.name, cells, column.hints)
@@ -390,7 +390,7 @@ class _Stage:
             table: Any = values.to_arrow_table()
             encoded = table.column("l").combine_chunks().dictionary_encode()
             encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
-            mapped = typed_cells(encoded.dictionary.to_pylist(), found).take(encoded.indices)
+            mapped = convert_cells(encoded.dictionary.to_pylist(), found).take(encoded.indices)
             whole = table.column("v").combine_chunks().cast(ARROW_TYPES[type_], safe=False)
             column.typed = pc.coalesce(whole, mapped)
         return True
@@ -429,7 +429,7 @@ class _Stage:
         typed = {f"v{i}": column.typed for i, column in enumerate(self.columns) if column.typed is not None}
         if not typed and len(left) <= _FEW_DROPPED and not any(column.recast for column in self.columns):
             for i in left:
-                self.connection.execute(f"ALTER TABLE {self._name} DROP COLUMN {_left(i)}")
+                self.connection.execute(f"ALTER TABLE {self._name} DROP COLUMN {_rest_of(i)}")
             self.connection.execute(f"ALTER TABLE {self._name} RENAME TO {quote(self.place[-1])}")
             return
         parts = []
@@ -446,6 +446,6 @@ class _Stage:
         self.connection.execute(f"DROP TABLE {self._name}")
 
 
-def _left(at: int) -> str:
+def _rest_of(at: int) -> str:
     """Name what is left over of a column, as no column is named."""
     return quote(f"\x1fleft {at}")

@@ -170,7 +170,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     if not load.reports:
         raise SourceError("\n".join(load.problems))
     names = relation_names(list(load.reports))
-    declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
+    declared = {names[each]: _rename_references(entry, each, names) for each, entry in load.declared.items()}
     several = len({table_id.database for table_id in load.reports}) > 1
     in_place = any(found.kind.format is Format.PARQUET for found in listing.files)
     return Loaded(
@@ -195,7 +195,9 @@ def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
         load.problems.append(str(not_opened(file, first_line(error))))
 
 
-def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]) -> RelationSchema:
+def _rename_references(
+    entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]
+) -> RelationSchema:
     place = table_id[0]
     keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
     near = tuple(

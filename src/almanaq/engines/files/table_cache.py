@@ -60,7 +60,7 @@ class TableCache:
         connection = open_instance()
         try:
             connection.execute(f"ATTACH {string_literal(path)} AS {DATABASE} (READ_ONLY)")
-            record = json.loads(_checked(path.with_suffix(".json").read_text(encoding="utf-8")))
+            record = json.loads(_verify_checksum(path.with_suffix(".json").read_text(encoding="utf-8")))
             loaded: Loaded = _decode(Loaded, record)
             os.utime(path)
             return connection, loaded
@@ -96,7 +96,7 @@ class TableCache:
                 record = temporary.with_suffix(".record.part")
                 record.touch(mode=0o600)
                 written = json.dumps(_to_json(loaded), default=lambda v: v.value if isinstance(v, Enum) else sorted(v))
-                record.write_text(_with_checksum(written), encoding="utf-8")
+                record.write_text(_add_checksum(written), encoding="utf-8")
                 os.replace(record, self.folder / f"{key}.json")  # before the tables, which nobody opens without it
                 os.replace(temporary, self.folder / f"{key}.duckdb")
         except (duckdb.Error, OSError):
@@ -185,13 +185,13 @@ def _fingerprint_file(path: Path) -> tuple[object, ...]:
     return str(path.resolve()), known.st_size, known.st_mtime_ns, hashlib.sha256(ends).hexdigest()
 
 
-def _with_checksum(text: str) -> str:  # the tables' own file has checksums of its own
+def _add_checksum(text: str) -> str:  # the tables' own file has checksums of its own
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}"
 
 
-def _checked(summed: str) -> str:
+def _verify_checksum(summed: str) -> str:
     text = summed.partition("\n")[2]
-    if _with_checksum(text) != summed:
+    if _add_checksum(text) != summed:
         raise ValueError("it does not hold what was written")
     return text
 

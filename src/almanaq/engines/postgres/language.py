@@ -212,7 +212,7 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
     given = copy_tree(given)
     apart: dict[str, Tree] = {}
     for node in walk(given):
-        for item in _misread(node):
+        for item in _find_misread(node):
             name = f"{_APART}{len(apart)}"
             alone = apart[name] = parse("SELECT 1")
             alone.target_list[0].res_target.val.CopyFrom(item)
@@ -230,7 +230,7 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
     return tree
 
 
-def _misread(node: Tree) -> list[Tree]:
+def _find_misread(node: Tree) -> list[Tree]:
     """Return the operands of a part of a tree that sqlglot does not read as such."""
     kind = node.DESCRIPTOR.name
     if kind == "GroupingSet":

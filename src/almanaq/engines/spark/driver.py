@@ -169,7 +169,7 @@ class Remote:
         """Return the files that a table is read from; none of a table that is not read from files."""
         return list(self._session.table(place).inputFiles())
 
-    def listing(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
+    def list_files(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
         """Return path, time of change and length of files, which are not opened."""
         with self._tagging(tag):
             found = self._session.read.format("binaryFile").load(paths)
@@ -180,7 +180,7 @@ class Remote:
     def refresh(self, place: str) -> None:
         self._session.catalog.refreshTable(place)
 
-    def mapped(
+    def map_rows(
         self,
         files: list[str],
         work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],

@@ -81,7 +81,7 @@ def string_literal(value: str) -> str:
 
 def _folders(remote: Remote, folder: str, tag: str) -> set[str]:
     try:
-        paths = [path for path, _, _ in remote.listing([f"{folder.rstrip('/')}/{PREFIX}*/*"], tag)]
+        paths = [path for path, _, _ in remote.list_files([f"{folder.rstrip('/')}/{PREFIX}*/*"], tag)]
     except Exception as error:
         if not is_fault(error):
             raise
@@ -141,4 +141,4 @@ class Watch:
         if not paths or len(paths) > _MOST_FILES:
             return paths
         folders = sorted({path.rpartition("/")[0] for path in paths})
-        return self._remote.listing(folders, tag)
+        return self._remote.list_files(folders, tag)
