@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -85,54 +85,25 @@ class ListedFunctions:
             raise RefusedQueryError(refuse_in_from(name, self.in_from), **place)
 
 
-# --- what a look at its rows adds to a relation -----------------------------------------------------------------------
-
-_MOST_ENUM_VALUES = 10_000
-
-
-def add_samples(relation: Relation, samples: Sequence[tuple[str, ...]], *, infer: bool) -> Relation:
-    """Return a relation with samples of its columns, and with the kinds that they suggest where `infer` says so."""
-    columns = []
-    for column, values in zip(relation.columns, samples, strict=True):
-        inferred = infer_kind(column, ColumnSample(values)) if infer else column
-        columns.append(replace(inferred, samples=shown_samples(values)))
-    return replace(relation, columns=tuple(columns))
-
-
-def complete_enums(relation: Relation, read_values: Callable[[Column, int], Sequence[str]]) -> Relation:
-    """Return a relation whose ENUM columns list their values; `read_values` gives so many, the commonest first."""
-    columns = []
-    for column in relation.columns:
-        if column.kind is ColumnKind.ENUM and not column.values:
-            column = replace(column, values=tuple(read_values(column, _MOST_ENUM_VALUES + 1)))
-            if len(column.values) > _MOST_ENUM_VALUES:
-                raise SourceError(
-                    f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
-                    "values: declare it structured, or list its values in the schema file"
-                )
-        columns.append(column)
-    return replace(relation, columns=tuple(columns))
-
-
-# --- queries about one table or view, in SQL that every engine understands --------------------------------------------
-
-
-def _spell(value: Any) -> str:
-    if isinstance(value, dict | list | tuple):
-        return json.dumps(value, default=str)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
+# --- queries about one table or view ----------------------------------------------------------------------------------
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 _SAMPLED_ROWS, _SAMPLED_CHARACTERS = 200, 400
+_MOST_ENUM_VALUES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RelationQueries:
-    """Asks an engine about its relations; `rows` runs a SELECT and gives its rows."""
+    """Asks an engine about its relations.
+
+    Attributes:
+        rows: runs a SELECT and gives its rows.
+        shown: the SQL of a column's values as samples show them; None: as they are.
+    """
 
     rows: Rows
     dialect: str
+    shown: Callable[[Column], str] | None = None
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
@@ -142,33 +113,55 @@ class RelationQueries:
         twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
         return not self.rows(nulls) and not self.rows(twice)
 
-    def add_samples(self, relation: Relation, *, infer: bool) -> Relation:
-        """Return a relation with samples, and with its number of rows where they are the whole."""
-        names = ", ".join(self._quote(column.name) for column in relation.columns)
-        rows = self.rows(f"SELECT {names} FROM {written_place(relation, self.dialect)} LIMIT {_SAMPLED_ROWS}")
-        samples = []
+    def add_samples(self, relation: Relation, *, infer: bool, limit: int = _SAMPLED_ROWS) -> Relation:
+        """Return a relation with samples, the kinds that they suggest, and its number of rows where they are all."""
+        picked = ", ".join(self.shown(c) if self.shown else self._quote(c.name) for c in relation.columns)
+        rows = self.rows(f"SELECT {picked} FROM {written_place(relation, self.dialect)} LIMIT {limit}")
+        columns = []
         for position, column in enumerate(relation.columns):
             values = [row[position] for row in rows if row[position] is not None]
             spelled = map(_spell, flatten(values) if column.array else values)
-            samples.append(tuple(text[:_SAMPLED_CHARACTERS] for text in spelled))
-        is_whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
-        return replace(add_samples(relation, samples, infer=infer), rows=len(rows) if is_whole else relation.rows)
+            samples = tuple(text[:_SAMPLED_CHARACTERS] for text in spelled)
+            inferred = infer_kind(column, ColumnSample(samples)) if infer else column
+            columns.append(replace(inferred, samples=shown_samples(samples)))
+        is_whole = relation.rows is None and len(rows) < limit
+        return replace(relation, columns=tuple(columns), rows=len(rows) if is_whole else relation.rows)
+
+    def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
+        """Return at most so many distinct values (elements, of an array) as text, the commonest first."""
+        rows = self.rows(distinct_values(relation, column, limit, self.dialect, whole=True))
+        return tuple(str(value) for (value,) in rows)
+
+    def complete_enums(self, relation: Relation) -> Relation:
+        """Return a relation whose ENUM columns list their values."""
+        columns = []
+        for column in relation.columns:
+            if column.kind is ColumnKind.ENUM and not column.values:
+                name = f"{relation.name}.{column.name}"
+                if column.array and self.dialect not in ("duckdb", "postgres"):  # others unnest in ways of their own
+                    raise SourceError(f"{name} is declared ENUM[]: list its values in the schema file")
+                column = replace(column, values=self.values(relation, column, _MOST_ENUM_VALUES + 1))
+                if len(column.values) > _MOST_ENUM_VALUES:
+                    raise SourceError(
+                        f"{name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct values: declare it "
+                        "structured, or list its values in the schema file"
+                    )
+            columns.append(column)
+        return replace(relation, columns=tuple(columns))
 
     def complete(self, relation: Relation) -> Relation:
-        """Return a relation whose ENUM columns list their values, and whose rows are named by a key of one column."""
-
-        def read_values(column: Column, limit: int) -> tuple[str, ...]:
-            if column.array:  # engines have no way in common to take arrays apart
-                name = f"{relation.name}.{column.name}"
-                raise SourceError(f"{name} is declared ENUM[]: list its values in the schema file")
-            rows = self.rows(distinct_values(relation, column, limit, self.dialect, whole=True))
-            return tuple(str(value) for (value,) in rows)
-
+        """Do the same, and name the rows by a key of one column."""
         row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
-        return replace(complete_enums(relation, read_values), row_id=row_id)
+        return replace(self.complete_enums(relation), row_id=row_id)
 
-    def _quote(self, *names: str) -> str:
-        return written_name(names, self.dialect)
+    def _quote(self, name: str) -> str:
+        return written_name([name], self.dialect)
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, default=str)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # --- passwords in URLs ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from almanaq.engines.common import RelationQueries
 from almanaq.engines.protocols import Database, Session
 from almanaq.engines.rendering import write_texts
 from almanaq.errors import DatabaseError, ParameterError, SourceError, UsageError, first_line, suggest
-from almanaq.suql.catalog.reading import distinct_values, written_name
+from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Column, ColumnKind, Relation, RoleRule
 from almanaq.suql.language import Language
 from almanaq.suql.syntax.literals import literal
@@ -120,16 +120,16 @@ class RestrictedDatabase(NarrowedDatabase):
             return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
         try:
-            sampled = RelationQueries(rows, self.dialect).add_samples(relation, infer=False)
+            queries = RelationQueries(rows, self.dialect)
+            sampled = queries.add_samples(relation, infer=False)
             if sampled.rows is None and relation.numbered:
                 ((count,),) = rows(f"SELECT count(*) FROM ({relation.definition}) AS part")
                 sampled = replace(sampled, rows=int(count))
             columns = []
             for column in sampled.columns:
                 if column.kind is ColumnKind.ENUM:
-                    listed = distinct_values(relation, column, _MOST_VALUES, self.dialect, whole=True)
-                    seen = {str(value): None for (value,) in rows(listed)}
-                    ordered = [value for value in column.values if value in seen] if column.ordered else list(seen)
+                    seen = queries.values(relation, column, _MOST_VALUES)
+                    ordered = filter({*seen}.__contains__, column.values) if column.ordered else seen
                     column = replace(column, values=tuple(ordered))
                 columns.append(column)
         except DatabaseError as error:

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
-from almanaq.engines.common import RelationQueries, complete_enums
+from almanaq.engines.common import RelationQueries
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.duckdb.session import DuckDBSession, open_instance
@@ -27,7 +26,6 @@ from almanaq.suql.catalog.infer import ENUM_VALUES, ColumnSample, infer_kind
 from almanaq.suql.catalog.reading import (
     SAMPLE_ROWS,
     declared_column,
-    distinct_values,
     flat,
     relation_names,
     shown_samples,
@@ -36,6 +34,8 @@ from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.text.sql_literals import quote, string_literal
 
+Place = tuple[str, str]
+"""A schema and a table."""
 _SAMPLE_CHARACTERS = 400
 _LOOK_SECONDS = 2.0
 """The longest that a view is waited for when the catalog takes samples."""
@@ -61,21 +61,6 @@ _PG_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Declarations:
-    """What is declared of a database's relations.
-
-    Attributes:
-        places: schema, name, comment, and whether it is a table, of each.
-        constraints: by schema and name: (kind, own columns, other table, its columns).
-        comments: by schema and name, then by column.
-    """
-
-    places: Sequence[tuple[str, str, str | None, bool]]
-    constraints: dict[tuple[str, str], list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
-    comments: dict[tuple[str, str], dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
-
-
-@dataclass(frozen=True, slots=True)
 class CatalogReader:
     """Reads the catalog of one attached database.
 
@@ -93,13 +78,27 @@ class CatalogReader:
     made: Mapping[tuple[str, str], int] | None = None
 
     def read(self) -> Catalog:
-        declared = self._read_declarations()
-        names = relation_names([(schema, table) for schema, table, _, _ in declared.places], ["main"])
+        if self.made is None:
+            places = self._rows(
+                "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
+                " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
+                " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL",
+                self.database,
+            )
+        else:
+            places = [(*place, None, True) for place in sorted(self.made)]
+        names = relation_names([(schema, table) for schema, table, _, _ in places], ["main"])
+        constraints, comments = self._read_declarations()
         relations: list[Relation] = []
         broken: list[tuple[str, str]] = []
-        for schema, table, comment, is_table in declared.places:
+        for schema, table, comment, is_table in places:
             try:
-                relations.append(self._relation(names, (schema, table), declared, comment, is_table=is_table))
+                columns = self._read_columns((schema, table), comments[schema, table])
+                relation = Relation(
+                    names[schema, table], (self.database, schema, table), columns, description=comment or ""
+                )
+                declared = constraints[schema, table]
+                relations.append(self._read_rows(relation, names, declared) if is_table else relation)
             except duckdb.Error as error:
                 if is_table:
                     raise
@@ -109,73 +108,54 @@ class CatalogReader:
         sampled = tuple(self._add_samples(relation, infer_prose=not has_prose) for relation in relations)
         return Catalog(sampled, broken=tuple(broken))
 
-    def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
-        rows = self._rows(distinct_values(relation, column, limit, "duckdb", whole=True))
-        return tuple(value for (value,) in rows)
-
-    def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
-        return RelationQueries(self._rows, "duckdb").key_holds(relation, key)
+    @property
+    def queries(self) -> RelationQueries:
+        return RelationQueries(self._rows, "duckdb")
 
     def _rows(self, sql: str, *parameters: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()
 
-    def _read_declarations(self) -> _Declarations:
+    def _read_declarations(self) -> tuple[dict[Place, list[tuple[Any, ...]]], dict[Place, dict[str, str]]]:
+        """Return by place the constraints (kind, own columns, other table, its columns), and comments by column."""
+        constraints: dict[Place, list[tuple[Any, ...]]] = defaultdict(list)
+        comments: dict[Place, dict[str, str]] = defaultdict(dict)
         if self.made is not None:
-            return _Declarations([(*place, None, True) for place in sorted(self.made)])
-        places = self._rows(
-            "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
-            " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
-            " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL",
-            self.database,
-        )
-        declared = _Declarations(places)
+            return constraints, comments
         for schema, table, *constraint in self._rows(
             "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,"
             " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index",
             self.database,
         ):
-            declared.constraints[schema, table].append(tuple(constraint))
+            constraints[schema, table].append(tuple(constraint))
         for schema, table, column, comment in self._rows(
             "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns()"
             " WHERE database_name = $1 AND comment IS NOT NULL",
             self.database,
         ):
-            declared.comments[schema, table][column] = comment
-        return declared
+            comments[schema, table][column] = comment
+        return constraints, comments
 
-    def _relation(
-        self,
-        names: dict[tuple[str, str], str],
-        place: tuple[str, str],
-        declared: _Declarations,
-        comment: str | None,
-        *,
-        is_table: bool,
+    def _read_columns(self, place: Place, comments: Mapping[str, str]) -> tuple[Column, ...]:
+        described = self.connection.execute(f"SELECT * FROM {quote(self.database, *place)} LIMIT 0").description or []
+        return tuple(_column(entry[0], entry[1], comments.get(entry[0])) for entry in described)
+
+    def _read_rows(
+        self, relation: Relation, names: Mapping[Place, str], constraints: list[tuple[Any, ...]]
     ) -> Relation:
-        location = (self.database, *place)
-        comments, constraints = declared.comments[place], declared.constraints[place]
-        described = self.connection.execute(f"SELECT * FROM {quote(*location)} LIMIT 0").description or []
-        columns = tuple(_column(entry[0], entry[1], comments.get(entry[0])) for entry in described)
-        relation = Relation(names[place], location, columns, description=comment or "")
-        if not is_table:
-            return relation
-        if self.made is not None:
-            rows = self.made[place]
-        else:
+        """Return a table with what tells of its rows: their number, keys and references."""
+        location = relation.location
+        if self.made is None:
             ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}")
+            numbered = self._is_numbered(location, int(rows))
+        else:
+            rows, numbered = self.made[location[1], location[2]], True  # made by loading alone
         foreign = tuple(
-            (tuple(own), names.get((place[0], other), other), tuple(theirs))
+            (tuple(own), names.get((location[1], other), other), tuple(theirs))
             for kind, own, other, theirs in constraints
             if kind == "FOREIGN KEY"
         )
-        return replace(
-            relation,
-            row_id="rowid",
-            numbered=self.made is not None or self._is_numbered(location, int(rows)),  # made by loading alone
-            rows=rows,
-            key=self._key(relation, constraints),
-            foreign_keys=foreign,
-        )
+        key = self._key(relation, constraints)
+        return replace(relation, row_id="rowid", numbered=numbered, rows=rows, key=key, foreign_keys=foreign)
 
     def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
         """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
@@ -189,7 +169,7 @@ class CatalogReader:
         for kind in ("PRIMARY KEY", "UNIQUE"):
             for constraint in constraints:
                 key = tuple(constraint[1])
-                if constraint[0] == kind and (kind == "PRIMARY KEY" or self.key_holds(relation, key)):
+                if constraint[0] == kind and (kind == "PRIMARY KEY" or self.queries.key_holds(relation, key)):
                     return key
         return ()
 
@@ -211,7 +191,7 @@ class CatalogReader:
                 values = tuple(values)
                 distinct = None
                 if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
-                    distinct = self.values(relation, column, ENUM_VALUES + 1)
+                    distinct = self.queries.values(relation, column, ENUM_VALUES + 1)
                 total = (relation.rows or 0) if not column.array else len(values)
                 inferred = infer_kind(column, ColumnSample(values, distinct, total))
                 column = column if inferred.kind is ColumnKind.FREE_TEXT and not infer_prose else inferred
@@ -406,11 +386,11 @@ class DuckDBDatabase:
         if not self._found:
             self._found.append(reader.read())
         catalog = apply_schema(apply_schema(self._found[0], self._loaded.declared), self._schema)
-        check_keys(catalog, self._schema, reader.key_holds)
+        check_keys(catalog, self._schema, reader.queries.key_holds)
         origins = self._loaded.origins
         relations = tuple(
             replace(
-                complete_enums(relation, partial(reader.values, relation)),
+                reader.queries.complete_enums(relation),
                 origin=origins.get(quote(*relation.location[1:]), ""),
             )
             for relation in catalog.relations

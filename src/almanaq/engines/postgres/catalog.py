@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from almanaq.engines.common import RelationQueries, add_samples, complete_enums
+from almanaq.engines.common import RelationQueries
 from almanaq.engines.postgres.driver import driver
 from almanaq.errors import first_line
-from almanaq.suql.catalog.reading import declared_column, distinct_values, flatten, relation_names
+from almanaq.suql.catalog.reading import declared_column, relation_names
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.text.sql_literals import quote
 
@@ -164,8 +164,9 @@ class CatalogReader:
             columnless.append(Relation(name if bare else f"{schema}.{name}", (schema, name), _SEQUENCE))
         return Catalog(sampled, hidden=hidden, unlisted=tuple(columnless))
 
-    def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
-        return RelationQueries(self._rows, "postgres").key_holds(relation, key)
+    @property
+    def queries(self) -> RelationQueries:
+        return RelationQueries(self._rows, "postgres", _sample_expression)
 
     def complete_enums(self, relation: Relation) -> Relation:
         """Return a relation whose ENUM columns list their values; of one that cannot be read none is an ENUM."""
@@ -175,12 +176,7 @@ class CatalogReader:
                 for c in relation.columns
             )
             return replace(relation, columns=tuple(columns))
-
-        def read_values(column: Column, limit: int) -> list[str]:
-            rows = self._rows(distinct_values(relation, column, limit, "postgres", whole=True))
-            return [value for (value,) in rows]
-
-        return complete_enums(relation, read_values)
+        return self.queries.complete_enums(relation)
 
     def _rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()
@@ -209,7 +205,8 @@ class CatalogReader:
     def _look_at(self, found: _Found, relation: Relation, *, infer: bool) -> Relation:
         """Return the relation with its number of rows, samples, and inferred kinds where nothing was declared."""
         try:
-            relation = self._add_samples(relation, infer=infer)
+            limit = _INFERRED_ROWS if infer else _SHOWN_ROWS
+            relation = self.queries.add_samples(relation, infer=infer, limit=limit)
         except driver().Error as error:
             return replace(relation, unread=self._recover_from(error))
         try:
@@ -232,13 +229,6 @@ class CatalogReader:
         if found.pages > _COUNTED_PAGES:
             return int(found.tuples) if found.tuples is not None and found.tuples >= 0 else None
         return int(self._rows(f"SELECT count(*) FROM {quote(*relation.location)}")[0][0])
-
-    def _add_samples(self, relation: Relation, *, infer: bool) -> Relation:
-        picked = ", ".join(_sample_expression(column) for column in relation.columns)
-        limit = _INFERRED_ROWS if infer else _SHOWN_ROWS
-        rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {limit}")
-        samples = [flatten(row[position] for row in rows) for position in range(len(relation.columns))]
-        return add_samples(relation, samples, infer=infer)
 
 
 def _key(constraints: Iterable[tuple[Any, ...]], readable: set[str], nullable: set[str]) -> tuple[str, ...]:

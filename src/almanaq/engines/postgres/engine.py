@@ -362,7 +362,7 @@ class PostgresDatabase:
                     connection.read_only = True
                     reader = CatalogReader(connection)
                     found = apply_schema(reader.read(), self._schema)
-                    check_keys(found, self._schema, reader.key_holds)
+                    check_keys(found, self._schema, reader.queries.key_holds)
                     self._catalog = replace(
                         found, relations=tuple(reader.complete_enums(relation) for relation in found.relations)
                     )

@@ -171,26 +171,15 @@ class FunctionCatalog:
 
     def __init__(self, ask: Ask, computes: Callable[[str, FunctionCatalog], bool]) -> None:
         self._computes = computes
-        self._system: dict[str, bool] = {}
+        system, others = ask(_SYSTEM_FUNCTIONS), [Function(*row) for row in ask(_OTHER_FUNCTIONS)]
+        self._system = {name: steady for name, _, steady, _ in system}
         """Names of the system's functions, and whether all of that name are immutable or stable."""
-        aggregates, gives_rows = set(), set()
-        for name, aggregate, steady, rows in ask(_SYSTEM_FUNCTIONS):
-            if rows:
-                gives_rows.add(name)
-            self._system[name] = steady
-            if aggregate:
-                aggregates.add(name)
         self._others: dict[str, list[Function]] = {}
-        for row in ask(_OTHER_FUNCTIONS):
-            function = Function(*row)
+        for function in others:
             self._others.setdefault(function.name, []).append(function)
-            if function.kind == "a" and function.visible:
-                aggregates.add(function.name)
-            if function.gives_rows:
-                gives_rows.add(function.name)
-        self.aggregates = frozenset(aggregates)
-        self.gives_rows = frozenset(gives_rows)
-        """Names of the functions that give rows."""
+        aggregates = {name for name, aggregate, *_ in system if aggregate}
+        self.aggregates = frozenset(aggregates | {f.name for f in others if f.kind == "a" and f.visible})
+        self.gives_rows = frozenset({n for n, *_, rows in system if rows} | {f.name for f in others if f.gives_rows})
         self._operators: dict[str, list[Operator]] = {}
         for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
             operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))

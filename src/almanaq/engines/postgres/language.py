@@ -255,7 +255,9 @@ def _stub(text: str, effort: int) -> str:
                 if text or (kind == "func_call" and is_text_call(item.func_call)):
                     item.ClearField(kind)
                     item.a_const.isnull = True
-    _stub_calls(tree, mentions=effort < 2)
+    for part in reversed(list(walk(tree, wrapped=True))):  # those within a call before it
+        if part.WhichOneof("node") == "func_call" and is_text_call(part.func_call):
+            _put_null(part, mentions=effort < 2)
     return write(tree)
 
 
@@ -268,17 +270,6 @@ def _operands(node: Tree) -> list[Tree]:
         repeated = node.DESCRIPTOR.fields_by_name[name].is_repeated
         found += value if repeated else [value] if node.HasField(name) else []
     return [part for item in found for part in (item.list.items if item.WhichOneof("node") == "list" else [item])]
-
-
-def _stub_calls(node: Tree, *, mentions: bool) -> None:
-    for descriptor, value in node.ListFields():
-        if descriptor.message_type is None:
-            continue
-        for part in value if descriptor.is_repeated else (value,):
-            _stub_calls(part, mentions=mentions)
-            called = part.DESCRIPTOR.name == "Node" and part.WhichOneof("node") == "func_call"
-            if called and is_text_call(part.func_call):
-                _put_null(part, mentions=mentions)
 
 
 def _put_null(item: Tree, *, mentions: bool) -> None:

@@ -111,12 +111,12 @@ def children(node: Tree) -> Iterator[Tree]:
                 yield value
 
 
-def walk(node: Tree) -> Iterator[Tree]:
-    """Yield a tree and all its parts, each before what it is made of."""
+def walk(node: Tree, *, wrapped: bool = False) -> Iterator[Tree]:
+    """Yield a tree and all its parts, each before what it is made of; `wrapped`: those that wrap one of any kind."""
     pending = [node]
     while pending:
         at = pending.pop()
-        if at.DESCRIPTOR.name != "Node":
+        if (at.DESCRIPTOR.name == "Node") is wrapped:
             yield at
         pending += reversed(list(children(at)))
 
@@ -286,10 +286,8 @@ class _Check:
             raise RefusedQueryError("only a query that reads may run here; FOR UPDATE and FOR SHARE lock rows")
         if select.HasField("with_clause"):
             members = self._members(select.with_clause, members)
-        for descriptor, value in select.ListFields():
-            if descriptor.message_type is None or descriptor.name == "with_clause":
-                continue
-            for part in value if descriptor.is_repeated else (value,):
+        for part in children(select):
+            if part.DESCRIPTOR.name != "WithClause":
                 self._part(part, members)
 
     def _members(self, with_: Tree, members: frozenset[str]) -> frozenset[str]:
