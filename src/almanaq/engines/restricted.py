@@ -21,7 +21,7 @@ from almanaq.engines.protocols import Database, Session
 from almanaq.engines.rendering import write_texts
 from almanaq.errors import DatabaseError, ParameterError, SourceError, UsageError, first_line, suggest
 from almanaq.suql.catalog.reading import written_name
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Column, ColumnKind, Relation, RoleRule
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, ColumnKind, Relation, RoleRule
 from almanaq.suql.language import Language
 from almanaq.suql.syntax.literals import literal
 from almanaq.text.sql_literals import quote
@@ -204,7 +204,11 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
         if condition is not None:
             value = exp.Case().when(condition.copy(), value)
         shown.append(exp.alias_(value, exp.to_identifier(column.name, quoted=True)))
-        columns.append(_as_seen(column, masked=rule is not None, everywhere=condition is None))
+        if rule is not None or condition is not None:  # nothing that is known of the rows of the whole
+            column = replace(column, samples=(), written="", caution="")
+        if rule is not None:
+            column = replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False)
+        columns.append(column)
     database, schema, name = ["", "", *relation.location][-3:]
     table = exp.table_(name, db=schema or None, catalog=database or None, quoted=True)
     select = exp.Select(expressions=shown, from_=exp.From(this=table))
@@ -228,12 +232,6 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
         roles=(),
         definition=write_texts(select, dialect).sql(dialect, comments=False),
     )
-
-
-def _as_seen(column: Column, *, masked: bool, everywhere: bool) -> Column:
-    """Return a column without what is known of the rows of the whole relation."""
-    column = column if everywhere and not masked else replace(column, samples=(), written="", caution="")
-    return replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False) if masked else column
 
 
 def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialect: str) -> exp.Expr:

@@ -93,10 +93,10 @@ class CatalogReader:
         broken: list[tuple[str, str]] = []
         for schema, table, comment, is_table in places:
             try:
-                columns = self._read_columns((schema, table), comments[schema, table])
-                relation = Relation(
-                    names[schema, table], (self.database, schema, table), columns, description=comment or ""
-                )
+                place = (self.database, schema, table)
+                described = self.connection.execute(f"SELECT * FROM {quote(*place)} LIMIT 0").description or []
+                columns = tuple(_column(name, kind, comments[schema, table].get(name)) for name, kind, *_ in described)
+                relation = Relation(names[schema, table], place, columns, description=comment or "")
                 declared = constraints[schema, table]
                 relations.append(self._read_rows(relation, names, declared) if is_table else relation)
             except duckdb.Error as error:
@@ -134,10 +134,6 @@ class CatalogReader:
         ):
             comments[schema, table][column] = comment
         return constraints, comments
-
-    def _read_columns(self, place: Place, comments: Mapping[str, str]) -> tuple[Column, ...]:
-        described = self.connection.execute(f"SELECT * FROM {quote(self.database, *place)} LIMIT 0").description or []
-        return tuple(_column(entry[0], entry[1], comments.get(entry[0])) for entry in described)
 
     def _read_rows(
         self, relation: Relation, names: Mapping[Place, str], constraints: list[tuple[Any, ...]]

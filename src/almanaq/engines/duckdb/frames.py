@@ -157,10 +157,9 @@ def type_table(table: Table) -> pa.Table:
     """Return a table of text as Arrow: typed where all cells of a column can be, an empty cell as NULL."""
     names = clean_header(list(table.header), table.id.table).names
     cells = list(zip(*table.rows, strict=True)) or [()] * len(names)
-    return pa.table({name: _type_cells(name, column) for name, column in zip(names, cells, strict=True)})
-
-
-def _type_cells(name: str, cells: tuple[str, ...]) -> Any:
-    written = pa.chunked_array([pa.array([cell or None for cell in cells], pa.large_string())])
-    typed, report = type_column(name, written)
-    return written if report.failures or report.missing else typed
+    columns = {}
+    for name, column in zip(names, cells, strict=True):
+        written = pa.chunked_array([pa.array([cell or None for cell in column], pa.large_string())])
+        typed, report = type_column(name, written)
+        columns[name] = written if report.failures or report.missing else typed
+    return pa.table(columns)

@@ -93,7 +93,9 @@ class DuckDBLanguage:
                 write_null_order(ordered, *reader.order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
-                if needs_split(ordered) or self._calls_macros(reader, ordered):
+                names = {str(node["function_name"]) for node in walk(ordered) if node.get("class") == "FUNCTION"}
+                own = (reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
+                if needs_split(ordered) or any(own):  # a macro of the database's own may aggregate
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
@@ -113,11 +115,6 @@ class DuckDBLanguage:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
-
-    @staticmethod
-    def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
-        names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
-        return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""

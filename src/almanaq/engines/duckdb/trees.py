@@ -278,7 +278,8 @@ def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
     for item in [node for node in walk(tree) if node.get("type") == "PIVOT"]:
         for pivot in item["pivots"]:
-            for mark in filter(None, map(_mark_of, pivot["entries"])):
+            values = [(entry.get("star_expr") or {}).get("literal") or {} for entry in pivot["entries"]]
+            for mark in (text for value in values if (text := str(value.get("text", ""))).startswith(MARK)):
                 query = parse("SELECT DISTINCT CAST(v AS VARCHAR) AS v FROM t WHERE v IS NOT NULL ORDER BY 1")
                 select, (expression,) = query["node"], pivot["pivot_expressions"]
                 select["select_list"][0]["child"] = copy.deepcopy(expression)
@@ -287,8 +288,3 @@ def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:
                 select["cte_map"] = copy.deepcopy(tree["node"]["cte_map"])
                 found.append((mark, query))
     return found
-
-
-def _mark_of(entry: Node) -> str:
-    text = str(((entry.get("star_expr") or {}).get("literal") or {}).get("text", ""))
-    return text if text.startswith(MARK) else ""

@@ -306,11 +306,8 @@ def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Spark sends none for them, and what looks for the first then reads memory that nobody owns: the process may end.
     """
-    columns = [_add_offsets_to(column) for column in batch.columns]
+    columns = batch.columns
+    for i, column in enumerate(columns):
+        if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
+            columns[i] = pa.array(column.to_pylist(), column.type)
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-
-
-def _add_offsets_to(column: pa.Array) -> pa.Array:
-    if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
-        return pa.array(column.to_pylist(), column.type)
-    return column
