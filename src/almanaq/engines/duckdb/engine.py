@@ -426,9 +426,9 @@ def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Sche
 def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | None = None) -> DuckDBDatabase:
     """Use the current database of a user's DuckDB connection.
 
-    The connection's settings are left as they are, and hold for queries too. DuckDB's functions that read files are
-    refused by the compiler only. The user's temporary tables, registered frames and rows that are not committed are
-    not seen: they belong to one connection.
+    Every statement is a single SELECT, and temporary tables lie in a database in memory of their own. The connection's
+    settings hold for queries too. DuckDB's functions that read files are refused by the compiler only. The user's
+    temporary tables, registered frames and rows that are not committed belong to one connection, and are not seen.
     """
     # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
     ((database,),) = connection.execute("SELECT current_database()").fetchall()

@@ -127,7 +127,7 @@ def _metadata(field: pa.Field, kind: DuckDBPyType) -> dict[bytes, bytes] | None:
 
 
 def _decode_dictionaries(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(type_):
+    if pa.types.is_dictionary(type_):  # as which DuckDB sends ENUMs
         return type_.value_type
     inner = _decode_dictionaries(type_.value_type) if pa.types.is_list(type_) else None
     return type_ if inner is None or inner == type_.value_type else pa.list_(inner)

@@ -126,7 +126,7 @@ def open_files(
 
 
 def _close(save: Callable[[Catalog | None], None] | None, held: object, catalog: Catalog | None) -> None:  # noqa: ARG001
-    if save is not None:
+    if save is not None:  # what is `held` lives until then
         save(catalog)
 
 

@@ -41,6 +41,7 @@ class EngineProfile:
 _READ_AS_WRITTEN = "@@sql_mode"
 for _mode in ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "ANSI", "ORACLE"):
     _READ_AS_WRITTEN = f"REPLACE({_READ_AS_WRITTEN}, '{_mode}', '')"
+"""A server's modes, but for those by which it would read a text otherwise than it was read here."""
 
 
 def _mysql(collation: str, deadline: str) -> EngineProfile:
@@ -103,7 +104,7 @@ PROFILES = {
 def find_profile(name: str) -> EngineProfile:
     """Return what is known of an engine by ibis's name; raises UnsupportedError for one of which nothing is known."""
     found = PROFILES.get(name)
-    if found is None:
+    if found is None:  # nobody has said where results between steps go, and how long a statement may take
         known = ("postgresql", *(engine for engine in PROFILES if engine != "postgres"))
         raise UnsupportedError(
             f"{name} is no engine that almanaq has learned{suggest(name, known)}; "

@@ -97,7 +97,8 @@ def connect(url: str) -> Connection:
 
 def settle_texts(connection: Connection) -> None:
     r"""Have a backslash in '…' mean itself, however the server, the database or the user's role are set up."""
-    if connection.info.parameter_status(_STANDARD_TEXTS) != "on":
+    # Not in the message that needs it: that is read as a whole before its first statement runs.
+    if not has_settled_texts(connection):
         connection.execute(f"SET {_STANDARD_TEXTS} = on")
         connection.commit()
 

@@ -272,7 +272,7 @@ class PostgresSession(MultiStreamSession):
                     self._busy = None
                 if not self._connection.closed and self._status() == "INERROR":
                     with suppress(driver().Error):  # it was lost: the next statement says so
-                        self._connection.execute("ROLLBACK TO SAVEPOINT reading")
+                        self._connection.execute("ROLLBACK TO SAVEPOINT reading")  # its other cursors live on
 
     def _before(self, *, write: bool) -> list[str]:
         begin = self._status() == "IDLE"

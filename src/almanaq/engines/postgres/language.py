@@ -235,6 +235,7 @@ def _find_misread(node: Tree) -> list[Tree]:
     kind = node.DESCRIPTOR.name
     if kind == "GroupingSet":
         return [i for i in node.content if i.WhichOneof("node") not in ("column_ref", "grouping_set", "row_expr")]
+    # `(a = b) IS NULL` is written without parentheses.
     tested = kind in ("BooleanTest", "NullTest") and node.arg.WhichOneof("node") == "a_expr"
     return [node.arg] if tested else []
 
