@@ -95,35 +95,25 @@ def read_facts(dialect: str, rows: Rows) -> Facts:
     return Facts(comments, labels, {table: tuple(key) for table, key in keys.items()}, tables)
 
 
-@dataclass(frozen=True, slots=True)
-class IbisCatalogReader:
-    """Reads the catalog of the current database of an ibis backend; `rows` runs a SELECT."""
+def read_catalog(backend: Any, queries: RelationQueries) -> Catalog:
+    """Return every table and view of the current database, with kinds inferred where no comment declares any."""
+    facts = read_facts(queries.dialect, queries.rows)
+    relations = [_read_relation(backend, name, facts) for name in sorted(backend.list_tables())]
+    declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
+    return Catalog(tuple(queries.add_samples(relation, infer=not declared) for relation in relations))
 
-    backend: Any
-    dialect: str
-    rows: Rows
 
-    @property
-    def relations(self) -> RelationQueries:
-        return RelationQueries(self.rows, self.dialect)
-
-    def read(self) -> Catalog:
-        facts = read_facts(self.dialect, self.rows)
-        relations = [self._relation(name, facts) for name in sorted(self.backend.list_tables())]
-        declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        return Catalog(tuple(self.relations.add_samples(relation, infer=not declared) for relation in relations))
-
-    def _relation(self, name: str, facts: Facts) -> Relation:
-        columns = []
-        for column, type_ in self.backend.get_schema(name).items():
-            array = type(type_).__name__ == "Array"
-            labels = facts.labels.get((name, column), ())
-            comment = facts.comments.get((name, column), "")
-            written = pg_type(type_.value_type if array else type_)
-            columns.append(declared_column(column, written, array=array, values=labels, comment=comment))
-        description, rows = facts.tables.get(name, ("", None))
-        key = facts.keys.get(name, ())
-        return Relation(name, (name,), tuple(columns), key=key, rows=rows, description=description)
+def _read_relation(backend: Any, name: str, facts: Facts) -> Relation:
+    columns = []
+    for column, type_ in backend.get_schema(name).items():
+        array = type(type_).__name__ == "Array"
+        labels = facts.labels.get((name, column), ())
+        comment = facts.comments.get((name, column), "")
+        written = pg_type(type_.value_type if array else type_)
+        columns.append(declared_column(column, written, array=array, values=labels, comment=comment))
+    description, rows = facts.tables.get(name, ("", None))
+    key = facts.keys.get(name, ())
+    return Relation(name, (name,), tuple(columns), key=key, rows=rows, description=description)
 
 
 def pg_type(type_: Any) -> str:
@@ -168,10 +158,10 @@ class IbisDatabase:
             known = self._catalog
         if known is None:
             with self.session() as session:
-                reader = IbisCatalogReader(session.backend, self.dialect, session.rows)
-                found = apply_schema(reader.read(), self._schema)
-                check_keys(found, self._schema, reader.relations.key_holds)
-                known = replace(found, relations=tuple(map(reader.relations.complete, found.relations)))
+                queries = RelationQueries(session.rows, self.dialect)
+                found = apply_schema(read_catalog(session.backend, queries), self._schema)
+                check_keys(found, self._schema, queries.key_holds)
+                known = replace(found, relations=tuple(map(queries.complete, found.relations)))
             with self._lock:
                 self._catalog = known
         return known

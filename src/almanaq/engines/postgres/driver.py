@@ -214,7 +214,6 @@ _MOST_DIGITS = 76
 """Of Arrow's widest decimal."""
 _SQL_TYPES = (
     (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int64, "bigint"),
     (pa.types.is_integer, "bigint"),
     (pa.types.is_float32, "real"),
     (pa.types.is_floating, "double precision"),

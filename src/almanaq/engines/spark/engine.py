@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -45,13 +46,10 @@ from almanaq.suql.tree_language import TreeLanguage
 _NAMES = {
     "byte": "smallint",
     "short": "smallint",
-    "integer": "integer",
     "long": "bigint",
     "float": "real",
     "double": "double precision",
-    "boolean": "boolean",
     "string": "text",
-    "date": "date",
     "timestamp": "timestamp with time zone",
     "timestamp_ntz": "timestamp",
     "binary": "bytea",
@@ -112,48 +110,43 @@ _AT_ONCE = 8
 _SYSTEM = ("information_schema", "sys", "global_temp")
 
 
-@dataclass(frozen=True, slots=True)
-class SparkCatalogReader:
-    remote: Remote
-    url: SparkURL
+def read_rows(remote: Remote, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement of our own."""
+    found = remote.table(sql, "almanaq-catalog")
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
-    @property
-    def relations(self) -> RelationQueries:
-        return RelationQueries(self.rows, "spark")
 
-    def read(self) -> Catalog:
-        catalog, current = self.rows("SELECT current_catalog(), current_schema()")[0]
-        catalog = self.url.catalog or catalog
-        listed = [schema for (schema, *_) in self.rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")]
-        others = [name for name in listed if name.lower() not in _SYSTEM and not name.startswith(PREFIX)]
-        places = [
-            (schema, table)
-            for schema in self.url.schemas or others
-            for _, table, temporary in self.rows(f"SHOW TABLES IN {quote_name(catalog, schema)}")
-            if not temporary
-        ]
-        names = relation_names(places, (*self.url.schemas, current))
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            relations = list(pool.map(lambda place: self._relation(names[place], (catalog, *place)), places))
-            declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-            relations = list(pool.map(lambda each: self.relations.add_samples(each, infer=not declared), relations))
-        return Catalog(tuple(sorted(relations, key=lambda relation: relation.name)))
+def read_catalog(remote: Remote, url: SparkURL, queries: RelationQueries) -> Catalog:
+    """Return every table and view that an address names, with kinds inferred where no comment declares any."""
+    catalog, current = queries.rows("SELECT current_catalog(), current_schema()")[0]
+    catalog = url.catalog or catalog
+    listed = [schema for (schema, *_) in queries.rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")]
+    others = [name for name in listed if name.lower() not in _SYSTEM and not name.startswith(PREFIX)]
+    places = [
+        (schema, table)
+        for schema in url.schemas or others
+        for _, table, temporary in queries.rows(f"SHOW TABLES IN {quote_name(catalog, schema)}")
+        if not temporary
+    ]
+    names = relation_names(places, (*url.schemas, current))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        relations = list(pool.map(lambda at: _read_relation(remote, names[at], (catalog, *at)), places))
+        declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
+        relations = list(pool.map(lambda each: queries.add_samples(each, infer=not declared), relations))
+    return Catalog(tuple(sorted(relations, key=lambda relation: relation.name)))
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        found = self.remote.table(sql, "almanaq-catalog")
-        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
-    def _relation(self, name: str, location: tuple[str, ...]) -> Relation:
-        columns = []
-        for field in self.remote.schema(quote_name(*location)).fields:
-            type_, array = pg_type(field.dataType)
-            comment = str((field.metadata or {}).get("comment", ""))
-            columns.append(declared_column(field.name, type_, array=array, values=(), comment=comment))
-        described = self.rows(f"DESCRIBE TABLE EXTENDED {quote_name(*location)}")
-        properties = {key: str(value) for key, value, *_ in described}
-        counted = re.search(r"(\d+) rows", properties.get("Statistics", ""))
-        comment, rows = properties.get("Comment", ""), None if counted is None else int(counted[1])
-        return Relation(name, location, tuple(columns), description=comment, rows=rows)
+def _read_relation(remote: Remote, name: str, location: tuple[str, ...]) -> Relation:
+    columns = []
+    for field in remote.schema(quote_name(*location)).fields:
+        type_, array = pg_type(field.dataType)
+        comment = str((field.metadata or {}).get("comment", ""))
+        columns.append(declared_column(field.name, type_, array=array, values=(), comment=comment))
+    described = read_rows(remote, f"DESCRIBE TABLE EXTENDED {quote_name(*location)}")
+    properties = {key: str(value) for key, value, *_ in described}
+    counted = re.search(r"(\d+) rows", properties.get("Statistics", ""))
+    comment, rows = properties.get("Comment", ""), None if counted is None else int(counted[1])
+    return Relation(name, location, tuple(columns), description=comment, rows=rows)
 
 
 # --- one query's session ----------------------------------------------------------------------------------------------
@@ -415,11 +408,11 @@ class SparkDatabase:
     def catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:
-                reader = SparkCatalogReader(self._remote, self._url)
+                queries = RelationQueries(partial(read_rows, self._remote), self.dialect)
                 with self._asking("read the catalog"):
-                    found = apply_schema(reader.read(), self._schema)
-                    check_keys(found, self._schema, reader.relations.key_holds)
-                    self._catalog = replace(found, relations=tuple(map(reader.relations.complete, found.relations)))
+                    found = apply_schema(read_catalog(self._remote, self._url, queries), self._schema)
+                    check_keys(found, self._schema, queries.key_holds)
+                    self._catalog = replace(found, relations=tuple(map(queries.complete, found.relations)))
             return self._catalog
 
     def session(self, deadline: float | None = None) -> SparkQuerySession:
