@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from almanaq.dbapi import TimeFromTicks as TimeFromTicks
     from almanaq.dbapi import Timestamp as Timestamp
     from almanaq.dbapi import TimestampFromTicks as TimestampFromTicks
+    from almanaq.engines.open_source import Source as Source
     from almanaq.engines.protocols import Database as Database
-    from almanaq.engines.sources import Source as Source
     from almanaq.errors import AlmanaqError as AlmanaqError
     from almanaq.errors import BenchmarkError as BenchmarkError
     from almanaq.errors import BudgetExceeded as BudgetExceeded
@@ -84,7 +84,7 @@ _HOMES = {
     "almanaq.dbapi": "BINARY DATETIME NUMBER ROWID STRING Binary Cursor Date DateFromTicks Time TimeFromTicks "
     "Timestamp TimestampFromTicks",
     "almanaq.engines.protocols": "Database",
-    "almanaq.engines.sources": "Source",
+    "almanaq.engines.open_source": "Source",
     "almanaq.errors": "AlmanaqError BenchmarkError BudgetExceeded DataError DatabaseError DeadlineExceeded Error "
     "IntegrityError InterfaceError InternalError MissingExtraError ModelCallError ModelError NotSupportedError "
     "OperationalError ParameterError ProgrammingError QueryError QuerySyntaxError QueryTypeError RefusedQueryError "

@@ -95,7 +95,7 @@ def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
         yield _row(asdict(found))
 
     total = Lengths({})
-    for line in remote.mapped(files, count, _SCHEMA):
+    for line in remote.map_rows(files, count, _SCHEMA):
         each = json.loads(line)
         total += Lengths({name: tuple(pair) for name, pair in each["sums"].items()}, each["tables"])
     return total
@@ -129,7 +129,7 @@ def _write(
             found = [shard_of(TableId(str(d), str(t)), shards) for d, t in zip(*columns, strict=True)]
             yield batch.append_column("_shard", pa.array(found, pa.int32()))
 
-    lines = remote.mapped(files, write, _SCHEMA, parts=shards, number=number)
+    lines = remote.map_rows(files, write, _SCHEMA, parts=shards, number=number)
     return [Shard(**{**each, "databases": tuple(each["databases"])}) for each in map(json.loads, lines)]
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
     from almanaq.agent.schema_text import Examples
     from almanaq.corpus.inference import LoadReport
+    from almanaq.engines.open_source import Source
     from almanaq.engines.protocols import Database
-    from almanaq.engines.sources import Source
     from almanaq.models.batching import Batching
     from almanaq.models.model_names import ModelSettings
     from almanaq.models.protocols import Embedder, LanguageModel, Models, Reader

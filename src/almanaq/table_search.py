@@ -21,7 +21,7 @@ from almanaq.errors import UsageError
 
 if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
-    from almanaq.engines.sources import Source
+    from almanaq.engines.open_source import Source
     from almanaq.models.protocols import Embedder
     from almanaq.retrieval.protocols import JudgedRanking, TableIndex
     from almanaq.retrieval.segments import TableEntry

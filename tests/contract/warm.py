@@ -21,7 +21,7 @@ MODULES = (
     "almanaq.encode", "almanaq.models.providers", "almanaq.models.extractive.polarity",
     "almanaq.models.extractive.reader", "almanaq.models.openai", "almanaq.models.model_names",
     "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.engines.files.load",
-    "almanaq.engines.open_source", "almanaq.engines.sources", "almanaq.suql.engine", "openai", "pandas",
+    "almanaq.engines.open_source", "almanaq.suql.engine", "openai", "pandas",
     "pyarrow.dataset", "pyarrow.parquet", "rich.console", "rich.table", "sqlglot.dialects.duckdb",
     "sqlglot.dialects.postgres",
 )  # fmt: skip

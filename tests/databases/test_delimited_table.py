@@ -115,6 +115,15 @@ def test_a_column_whose_marks_show_late_is_read_by_them(tmp_path: Path) -> None:
     assert "the comma is the decimal mark" in report.messages[0]
 
 
+def test_a_total_stays_out_when_a_column_is_read_again_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"r{i},{'007' if i == 8500 else i},{i % 7}\n" for i in range(9000)]
+    path.write_text("id,n,m\n" + "".join(rows) + f"Total,,{sum(i % 7 for i in range(9000))}\n")
+    table, report = read_table(path)
+    assert (table.num_rows, report.rows, table.column("id").to_pylist()[-1]) == (9000, 9000, "r8999")
+    assert "left out, which sums the others" in report.messages[0]
+
+
 def test_one_column_keeps_its_blank_fields_and_no_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('note\nred\n\n""\nblue\n')

@@ -204,8 +204,8 @@ def test_what_spills_to_the_disk_is_out_of_the_sight_of_others(tmp_path: Path, m
 
 def test_how_kept_tables_were_read_is_whole_or_read_anew() -> None:
     text = json.dumps({"kinds": ["enum", "free_text"]})
-    summed = table_cache._with_checksum(text)
-    assert table_cache._checked(summed) == text
+    summed = table_cache._add_checksum(text)
+    assert table_cache._verify_checksum(summed) == text
     for place in range(len(summed)):
         with pytest.raises(ValueError, match="does not hold"):
-            table_cache._checked(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])
+            table_cache._verify_checksum(summed[:place] + chr(ord(summed[place]) ^ 1) + summed[place + 1 :])

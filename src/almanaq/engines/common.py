@@ -1,12 +1,14 @@
-"""What several engines share: functions that are known by their names, and queries about one relation."""
+"""What several engines share: functions known by their names, queries about one relation, secrets in URLs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import unquote
 
 from sqlglot import exp
 
@@ -43,11 +45,7 @@ KNOWN_AGGREGATES = (
 
 
 def refuse_own(name: str, allowed: str) -> str:
-    """Return why a function of the database's own is not called.
-
-    Args:
-        allowed: the name by which a user vouches for it.
-    """
+    """Return why a function of the database's own is not called; a user vouches for it by the name `allowed`."""
     return (
         f"the function {name!r} is one of the database's own, and nobody here knows what it does: who trusts it "
         f"connects with allow_functions=[{allowed!r}], or says --allow-function {allowed}"
@@ -64,14 +62,11 @@ def refuse_in_from(name: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListedFunctions:
-    """The functions of an engine, by name, in lower case.
+    """The functions of an engine, by name, in lower case: those that come with it, and those that somebody has defined.
 
     Attributes:
-        built_in: those that come with the engine.
-        aggregates: those of them that aggregate.
         in_from: those that may be called as an item of FROM.
         refused: reasons against some; `*` in a name stands for any characters.
-        own: those that somebody has defined in the database.
     """
 
     built_in: frozenset[str]
@@ -81,17 +76,11 @@ class ListedFunctions:
     own: frozenset[str] = field(default=frozenset())
 
     def check(self, name: str, *, in_from: bool, allowed: frozenset[str], **place: Any) -> None:
-        """Raise UnknownNameError or RefusedQueryError unless a query may call a function.
-
-        Args:
-            in_from: whether it is called as an item of FROM.
-            allowed: names that the user vouches for.
-            place: where the call is written, for the error.
-        """
+        """Raise UnknownNameError or RefusedQueryError unless a query may call a function."""
         called = name.lower()
         if called in allowed:
             return
-        if (reason := self._reason(called)) is not None:
+        if (reason := next((why for name, why in self.refused.items() if fnmatchcase(called, name)), None)) is not None:
             raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {reason}", **place)
         if in_from and called in self.in_from:
             return
@@ -102,69 +91,12 @@ class ListedFunctions:
         if in_from:
             raise RefusedQueryError(refuse_in_from(name, self.in_from), **place)
 
-    def _reason(self, called: str) -> str | None:
-        """Return why a function is refused; None where it is not."""
-        if called in self.refused:
-            return self.refused[called]
-        patterns = ((name, why) for name, why in self.refused.items() if "*" in name)
-        return next((why for name, why in patterns if fnmatchcase(called, name)), None)
 
-
-# --- what a look at its rows adds to a relation -----------------------------------------------------------------------
-
-_MOST_ENUM_VALUES = 10_000
-
-
-def add_samples(relation: Relation, samples: Sequence[tuple[str, ...]], *, infer: bool) -> Relation:
-    """Return a relation with samples of its columns, and with the kinds that they suggest.
-
-    Args:
-        samples: the values that were read of each column.
-        infer: whether to infer kinds: not where the catalog declares some.
-    """
-    columns = []
-    for column, values in zip(relation.columns, samples, strict=True):
-        inferred = infer_kind(column, ColumnSample(values)) if infer else column
-        columns.append(replace(inferred, samples=shown_samples(values)))
-    return replace(relation, columns=tuple(columns))
-
-
-def complete_enums(relation: Relation, read_values: Callable[[Column, int], Sequence[str]]) -> Relation:
-    """Return a relation whose ENUM columns all list their values.
-
-    Args:
-        read_values: reads at most so many distinct values of a column that was declared without, the commonest first.
-
-    Raises:
-        SourceError: a column has more values than an ENUM may.
-    """
-    columns = tuple(_complete_enum(relation, column, read_values) for column in relation.columns)
-    return replace(relation, columns=columns)
-
-
-def _complete_enum(relation: Relation, column: Column, read_values: Callable[[Column, int], Sequence[str]]) -> Column:
-    if column.kind is not ColumnKind.ENUM or column.values:
-        return column
-    values = tuple(read_values(column, _MOST_ENUM_VALUES + 1))
-    if len(values) > _MOST_ENUM_VALUES:
-        raise SourceError(
-            f"{relation.name}.{column.name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct "
-            "values: declare it structured, or list its values in the schema file"
-        )
-    return replace(column, values=values)
-
-
-# --- queries about one table or view, in SQL that every engine understands --------------------------------------------
-
-
-def _spell(value: Any) -> str:
-    if isinstance(value, dict | list | tuple):
-        return json.dumps(value, default=str)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
+# --- queries about one table or view ----------------------------------------------------------------------------------
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
 _SAMPLED_ROWS, _SAMPLED_CHARACTERS = 200, 400
+_MOST_ENUM_VALUES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +105,12 @@ class RelationQueries:
 
     Attributes:
         rows: runs a SELECT and gives its rows.
-        dialect: how names are quoted.
+        shown: the SQL of a column's values as samples show them; None: as they are.
     """
 
     rows: Rows
     dialect: str
+    shown: Callable[[Column], str] | None = None
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
@@ -187,35 +120,74 @@ class RelationQueries:
         twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
         return not self.rows(nulls) and not self.rows(twice)
 
-    def add_samples(self, relation: Relation, *, infer: bool) -> Relation:
-        """Return a relation with samples of its columns; `infer`: also with the kinds that they suggest.
-
-        A sample that is the whole table also tells the number of rows.
-        """
-        names = ", ".join(self._quote(column.name) for column in relation.columns)
-        rows = self.rows(f"SELECT {names} FROM {written_place(relation, self.dialect)} LIMIT {_SAMPLED_ROWS}")
-        samples = []
+    def add_samples(self, relation: Relation, *, infer: bool, limit: int = _SAMPLED_ROWS) -> Relation:
+        """Return a relation with samples, the kinds that they suggest, and its number of rows where they are all."""
+        picked = ", ".join(self.shown(c) if self.shown else self._quote(c.name) for c in relation.columns)
+        rows = self.rows(f"SELECT {picked} FROM {written_place(relation, self.dialect)} LIMIT {limit}")
+        columns = []
         for position, column in enumerate(relation.columns):
             values = [row[position] for row in rows if row[position] is not None]
             spelled = map(_spell, flatten(values) if column.array else values)
-            samples.append(tuple(text[:_SAMPLED_CHARACTERS] for text in spelled))
-        is_whole = relation.rows is None and len(rows) < _SAMPLED_ROWS
-        return replace(add_samples(relation, samples, infer=infer), rows=len(rows) if is_whole else relation.rows)
+            samples = tuple(text[:_SAMPLED_CHARACTERS] for text in spelled)
+            inferred = infer_kind(column, ColumnSample(samples)) if infer else column
+            columns.append(replace(inferred, samples=shown_samples(samples)))
+        is_whole = relation.rows is None and len(rows) < limit
+        return replace(relation, columns=tuple(columns), rows=len(rows) if is_whole else relation.rows)
 
-    def complete(self, relation: Relation) -> Relation:
-        """Return a relation whose ENUM columns list their values, and whose rows are named by a key of one column."""
-
-        def read_values(column: Column, limit: int) -> tuple[str, ...]:
-            return self._read_values(relation, column, limit)
-
-        row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
-        return replace(complete_enums(relation, read_values), row_id=row_id)
-
-    def _read_values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
-        if column.array:  # engines have no way in common to take arrays apart
-            raise SourceError(f"{relation.name}.{column.name} is declared ENUM[]: list its values in the schema file")
-        rows = self.rows(distinct_values(replace(relation, rows=0), column, limit, self.dialect))
+    def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
+        """Return at most so many distinct values (elements, of an array) as text, the commonest first."""
+        rows = self.rows(distinct_values(relation, column, limit, self.dialect, whole=True))
         return tuple(str(value) for (value,) in rows)
 
-    def _quote(self, *names: str) -> str:
-        return written_name(names, self.dialect)
+    def complete_enums(self, relation: Relation) -> Relation:
+        """Return a relation whose ENUM columns list their values."""
+        columns = []
+        for column in relation.columns:
+            if column.kind is ColumnKind.ENUM and not column.values:
+                name = f"{relation.name}.{column.name}"
+                if column.array and self.dialect not in ("duckdb", "postgres"):  # others unnest in ways of their own
+                    raise SourceError(f"{name} is declared ENUM[]: list its values in the schema file")
+                column = replace(column, values=self.values(relation, column, _MOST_ENUM_VALUES + 1))
+                if len(column.values) > _MOST_ENUM_VALUES:
+                    raise SourceError(
+                        f"{name} is declared ENUM and has more than {_MOST_ENUM_VALUES:,} distinct values: declare it "
+                        "structured, or list its values in the schema file"
+                    )
+            columns.append(column)
+        return replace(relation, columns=tuple(columns))
+
+    def complete(self, relation: Relation) -> Relation:
+        """Do the same, and name the rows by a key of one column."""
+        row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
+        return replace(self.complete_enums(relation), row_id=row_id)
+
+    def _quote(self, name: str) -> str:
+        return written_name([name], self.dialect)
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, dict | list | tuple):
+        return json.dumps(value, default=str)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- passwords in URLs ------------------------------------------------------------------------------------------------
+
+_PASSWORD = re.compile(r"://[^:/@]*:(?P<url>.+)@|[?&\s]password=(?P<parameter>[^\s&]+)")
+_RESERVED = re.compile(r"[/@:?#\[\]\s]")
+
+
+def find_secret(url: str) -> str:
+    """Return the password in a URL, "" when there is none."""
+    match = _PASSWORD.search(url)
+    secret = (match["url"] or match["parameter"]) if match else ""
+    if match and match["url"] and _RESERVED.search(secret):  # it would be read as host or path, and printed
+        raise SourceError("the password in the URL must be percent-encoded: / is %2F, @ is %40")
+    return secret or ""
+
+
+def hide(message: str, *secrets: str) -> str:
+    """Return a message without any of the secrets, however they are written."""
+    for written in {form for secret in secrets for form in (secret, unquote(secret))} - {""}:
+        message = message.replace(written, "***")
+    return message

@@ -14,9 +14,10 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from almanaq.errors import DatabaseError, DeadlineExceeded, OperationalError
 
@@ -27,17 +28,9 @@ GRACE_SECONDS = 0.5
 
 
 class Lock(Protocol):
-    """A lock as `threading` has them."""
-
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
 
     def release(self) -> None: ...
-
-
-class Closed(Protocol):
-    """What can be closed."""
-
-    def close(self) -> None: ...
 
 
 Kind = TypeVar("Kind", bound=threading.Thread)
@@ -62,16 +55,16 @@ def finish_detached(work: Callable[[], None]) -> None:
     _detach(work).join(GRACE_SECONDS)
 
 
-def close_or_detach(connection: Closed, busy: type[Exception]) -> None:
+def close_or_detach(close: Callable[[], None], busy: type[Exception]) -> None:
     """Close a connection; where detached work is still on it, when that has ended."""
 
     def wait() -> None:
         while has_detached_work(but=threading.current_thread()):
             time.sleep(GRACE_SECONDS)
-        connection.close()
+        close()
 
     try:
-        connection.close()
+        close()
     except busy:
         _detach(wait)
 
@@ -102,20 +95,16 @@ def track_helper(thread: Kind) -> Kind:
 
 
 def _exit() -> None:
-    """Wait a moment for threads that are about to end; where one does not, what DuckDB says of it is nobody's concern.
-
-    Its binding prints pages about every object that a thread still holds when the interpreter is gone.
-    """
+    """Wait a moment for threads that are about to end; where one does not, nothing more is printed."""
     until = time.monotonic() + GRACE_SECONDS
     for thread in [*_helpers]:
         if thread.is_alive():
             thread.join(max(0.0, until - time.monotonic()))
-    if any(thread.is_alive() for thread in _helpers):
+    if any(thread.is_alive() for thread in _helpers):  # DuckDB's binding prints pages about what they still hold
         silence_stderr()
 
 
 def silence_stderr() -> None:
-    """Print nothing more: the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
@@ -138,11 +127,7 @@ class InterruptibleSession(ABC):
         self._timer: threading.Timer | None = None
 
     def _end_after(self, seconds: float | None, *, timed: bool) -> None:
-        """Set the deadline; None: there is none.
-
-        Args:
-            timed: whether work is interrupted from here; else the engine does that itself.
-        """
+        """Set the deadline (None: there is none); `timed`: work is interrupted from here, else by the engine itself."""
         if seconds is None:
             return
         self._ends = time.monotonic() + seconds
@@ -151,17 +136,15 @@ class InterruptibleSession(ABC):
             track_helper(self._timer).start()
 
     def interrupt(self) -> None:
-        """Stop all that runs; safe from any thread and when nothing runs."""
         with self._state:
             self._mark_stopped()
         if self._needs_insistence():
             track_helper(threading.Thread(target=self._insist)).start()
 
     def order_as_planned(self) -> None:  # noqa: B027  # most engines have nothing to do
-        """Do nothing: ORDER BY means what plans take it for, unless an engine has settings of its own for it."""
+        ...
 
     def give_grace(self, seconds: float) -> bool:
-        """Let what was found before the deadline be read after it, in so many seconds; not where the engine is busy."""
         for lock in self._locks():
             if not lock.acquire(timeout=seconds):
                 return False
@@ -224,41 +207,55 @@ class InterruptibleSession(ABC):
             raise OperationalError("the session is closed")
 
     def _stop_error(self) -> DatabaseError:
-        """Return the error of work that was stopped: by the deadline, or by somebody."""
         return _deadline_error() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
 
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """One statement or stream under way."""
+    """One statement or stream under way.
 
-    stopped: bool = field(default=False, init=False)
+    Attributes:
+        tag: by which a server knows it.
+        cursor: of an engine that has one for each, with its rows, what reads them, and whether the engine is in it.
+    """
+
+    cursor: Any = None
+    rows: Any = None
+    reader: Any = None
+    busy: bool = False
+    stopped: bool = False
+    tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
 
-W = TypeVar("W", bound=Work)
-
-
-class MultiStreamSession(InterruptibleSession, Generic[W]):
+class MultiStreamSession(InterruptibleSession):
     """An interruptible session with several statements and streams under way at once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._active: set[W] = set()
+        self._active: set[Work] = set()
 
-    @abstractmethod
-    def _new_work(self) -> W:
-        """Return what a statement or a stream needs; the state is locked."""
+    def _new_work(self) -> Work:
+        return Work()
 
-    def _begin(self) -> W:
+    def _begin(self) -> Work:
         with self._state:
             self._refuse_if_over()
             work = self._new_work()
             self._active.add(work)
             return work
 
-    def _forget(self, work: W) -> None:
+    def _forget(self, work: Work) -> None:
         with self._state:
             self._active.discard(work)
+
+    @contextmanager
+    def _working(self) -> Iterator[Work]:
+        work = self._begin()
+        try:
+            yield work
+        finally:
+            self._forget(work)
 
     def _mark_stopped(self) -> None:
         for work in self._active:

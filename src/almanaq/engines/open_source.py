@@ -1,39 +1,90 @@
-"""open_database: the Database of a file, a folder, a bundled sample, a URL, or tables in memory."""
+"""What connect() takes as a source, as types and in words; open_database gives the Database of one.
+
+>>> import almanaq, sqlite3
+>>> import pyarrow as pa
+>>> lite = sqlite3.connect(":memory:")
+>>> _ = lite.executescript("CREATE TABLE dogs (name TEXT); INSERT INTO dogs VALUES ('Rex')")
+>>> for source in (lite, {"dogs": {"name": ["Rex"]}}, {"dogs": pa.table({"name": ["Rex"]})}):
+...     almanaq.connect(source).sql("SELECT name FROM dogs").rows
+[('Rex',)]
+[('Rex',)]
+[('Rex',)]
+>>> almanaq.connect(pa.table({"name": ["Rex"]})).sql("SELECT name FROM data").rows
+[('Rex',)]
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, kind_of
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
 from almanaq.corpus.sqlite import SQLITE, is_sqlite
 from almanaq.engines import interruption
-from almanaq.engines.sources import (
-    SOURCES,
-    ADBCConnection,
-    adbc_tables,
-    is_sqlalchemy,
-    open_sqlalchemy,
-    open_sqlite_connection,
-    path_of_url,
-    plain_url,
-)
-from almanaq.errors import DeadlineExceeded, SourceError, UsageError
+from almanaq.engines.protocols import Database
+from almanaq.errors import DeadlineExceeded, SourceError, UsageError, first_line
 from almanaq.suql.catalog.schema_file import Schema, read_schema, schema_beside
+from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
-    from almanaq.engines.protocols import Database
+    import duckdb
 
+
+class ArrowStream(Protocol):
+    """A table of any library: of Arrow, pandas, polars, DuckDB, or a Result of ours."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
+class SQLAlchemyEngine(Protocol):
+    """An engine, or a connection, of SQLAlchemy."""
+
+    @property
+    def dialect(self) -> Any: ...
+
+    @property
+    def engine(self) -> Any: ...
+
+
+@runtime_checkable
+class ADBCConnection(Protocol):
+    """A connection of an ADBC driver's `dbapi`."""
+
+    def adbc_get_objects(self, *, depth: Any = "all") -> Any: ...
+
+    def cursor(self) -> Any: ...
+
+
+class IbisBackend(Protocol):
+    """A connection of ibis."""
+
+    def raw_sql(self, query: Any) -> Any: ...
+
+    def list_tables(self) -> Any: ...
+
+
+Source: TypeAlias = (
+    "str | os.PathLike[str] | Mapping[str, ArrowStream | Mapping[str, Any]] | ArrowStream | duckdb.DuckDBPyConnection"
+    " | sqlite3.Connection | SQLAlchemyEngine | ADBCConnection | IbisBackend | Database"
+)
+"""What connect() opens; SOURCES says it in words."""
+
+SOURCES = (
+    "a path or a list of paths; a URL; a mapping of names to tables; one table (Arrow, pandas, polars); "
+    "a connection of duckdb, sqlite3, SQLAlchemy (or its engine or URL), ADBC or ibis; or a Database"
+)
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 _SAMPLE = "sample:"
@@ -57,9 +108,7 @@ def open_database(
 
     Args:
         source: a `.duckdb` or `.sqlite` file, a folder of CSV, JSON, Parquet files or workbooks, or of SQLite files,
-            one such file, a list of them, a glob, `-` (standard input), `sample:restaurants`, a URL, a mapping of names
-            to tables (Arrow, pandas, polars), one such table, a connection of duckdb, sqlite3, SQLAlchemy, ADBC or
-            ibis, or an opened Database.
+            one such file, a list of them, a glob, `-` (standard input), `sample:restaurants`, or as SOURCES says.
         schema: a schema file; None: `SOURCE.almanaq.toml` where it exists, and those of the files of a source.
         keep: keep the tables of files in the user's cache folder, so that they open at once the next time.
         allow_http: fetch a file that an `https://` address names.
@@ -95,9 +144,14 @@ class _Opener:
     separate: bool
 
     def open_text(self, source: str) -> Database:
-        if source.startswith(_SAMPLE):
-            return _open_sample(source.removeprefix(_SAMPLE), self.schema)
-        return self.open_url(source) if is_url(source) else self.open_path(find_path(source))
+        if not source.startswith(_SAMPLE):
+            return self.open_url(source) if is_url(source) else self.open_path(find_path(source))
+        from almanaq import sample
+        from almanaq.engines.duckdb.engine import open_tables
+
+        name = source.removeprefix(_SAMPLE)
+        declared = self.schema or read_schema(sample.schema_path(name))
+        return open_tables(sample.load(name).tables, name=source, schema=declared)
 
     def open_files(self, paths: Sequence[Path], name: str = "", held: object = None) -> Database:
         from almanaq.engines.files.load import open_files
@@ -141,7 +195,11 @@ class _Opener:
             return SparkDatabase(url, schema=self.schema)
         if scheme in ("duckdb", "sqlite"):
             return self.open_text(str(path_of_url(url)))
-        if (added := _open_by_plugin(scheme, url, self.schema)) is not None:
+        from almanaq.plugins import call_plugin
+
+        if (added := call_plugin("almanaq.databases", scheme, url, schema=self.schema)) is not None:
+            if not isinstance(added, Database):
+                raise UsageError(f"the plug-in {scheme!r} gives a {type(added).__name__}, no Database")
             return added
         from almanaq.engines.ibis.engine import open_ibis_url
 
@@ -152,7 +210,6 @@ class _Opener:
 
         from almanaq.engines.duckdb.engine import open_connection, open_tables
         from almanaq.engines.duckdb.frames import is_frame
-        from almanaq.engines.protocols import Database
 
         if isinstance(source, Database):
             if self.schema is not None:
@@ -162,65 +219,123 @@ class _Opener:
         if isinstance(raw, duckdb.DuckDBPyConnection):
             return open_connection(raw, schema=self.schema)
         if type(source).__module__.startswith("ibis.backends."):
-            return _open_backend(source, self.schema)
-        copies = replace(self, keep=False, seconds=None)  # they are there for the moment
+            return self._open_backend(source)
         if isinstance(source, sqlite3.Connection):
-            return open_sqlite_connection(source, copies.open_path)
-        if is_sqlalchemy(source):
-            return open_sqlalchemy(source, copies.open_path, self.open_url)
+            return self._open_sqlite(source)
+        if any(kind.__module__.startswith("sqlalchemy.") for kind in type(source).__mro__):
+            return self._open_sqlalchemy(source)
         if isinstance(source, ADBCConnection):
             return open_tables(adbc_tables(source), name="adbc", schema=self.schema)
         if is_frame(source):
             return open_tables({"data": source}, name="data", schema=self.schema)
         raise UsageError(f"a {type(source).__name__} is no source: pass {SOURCES}")
 
+    def _open_backend(self, backend: Any) -> Database:
+        """Open what an ibis backend is connected to: PostgreSQL directly, others through ibis."""
+        if backend.name == "postgres":
+            from almanaq.engines.postgres.driver import driver
+            from almanaq.engines.postgres.engine import PostgresDatabase
 
-def _open_sample(name: str, schema: Schema | None) -> Database:
-    from almanaq import sample
-    from almanaq.engines.duckdb.engine import open_tables
+            info = backend.con.info
+            written = driver().conninfo.make_conninfo(info.dsn, password=info.password or None)
+            return PostgresDatabase(written, schema=self.schema)
+        from almanaq.engines.ibis.engine import open_ibis_backend
 
-    declared = schema or read_schema(sample.schema_path(name))
-    return open_tables(sample.load(name).tables, name=_SAMPLE + name, schema=declared)
+        return open_ibis_backend(backend, schema=self.schema)
+
+    def _open_sqlite(self, connection: sqlite3.Connection) -> Database:
+        """Load what a connection sees now, its own uncommitted changes included; it stays the user's."""
+        with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
+            try:
+                files = [row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main"]
+                path = Path(folder) / (Path(files[0]).name if files and files[0] else "memory.sqlite")
+                path.write_bytes(connection.serialize())  # a backup would wait for the end of the user's transaction
+            except sqlite3.Error as error:
+                raise SourceError(f"the sqlite3 connection cannot be read ({error})") from error
+            return replace(self, keep=False, seconds=None).open_path(path)  # the copy is there for the moment
+
+    def _open_sqlalchemy(self, source: Any) -> Database:
+        """Open what an engine, a connection or a URL leads to, by a connection of our own where there can be."""
+        engine = getattr(source, "engine", None)
+        url = source if hasattr(source, "render_as_string") else getattr(engine, "url", None)
+        if url is None:
+            raise UsageError(f"a SQLAlchemy {type(source).__name__} is no source: pass its engine, or the URL")
+        if engine is None or url.get_backend_name() != "sqlite":
+            return self.open_url(url.render_as_string(hide_password=False))
+        if hasattr(source, "connection"):  # what it is connected to: a database in memory has no other name
+            return self._open_sqlite(source.connection.driver_connection)
+        with closing(engine.raw_connection()) as held:
+            return self._open_sqlite(held.driver_connection)
 
 
-def _open_by_plugin(scheme: str, url: str, schema: Schema | None) -> Database | None:
-    """Return the database that another package opens for a scheme (`almanaq.databases`), None where none does."""
-    from almanaq.engines.protocols import Database
-    from almanaq.plugins import call_plugin
+def plain_url(url: str) -> str:
+    """Return a URL as databases know it: SQLAlchemy's names a driver, too (`postgresql+psycopg://…`).
 
-    made = call_plugin("almanaq.databases", scheme, url, schema=schema)
-    if made is not None and not isinstance(made, Database):
-        raise UsageError(f"the plug-in {scheme!r} gives a {type(made).__name__}, no Database")
-    return made
+    >>> plain_url("postgresql+psycopg2://me@host/shop"), plain_url("spark+sc://host:1")
+    ('postgresql://me@host/shop', 'spark+sc://host:1')
+    """
+    scheme, separator, rest = url.partition("://")
+    backend, plus, _ = scheme.partition("+")
+    return f"{backend}{separator}{rest}" if plus and backend.lower() not in ("spark", "databricks") else url
 
 
-def _open_backend(backend: Any, schema: Schema | None) -> Database:
-    """Open what an ibis backend is connected to: PostgreSQL directly, others through ibis."""
-    if backend.name == "postgres":
-        from almanaq.engines.postgres.driver import driver
-        from almanaq.engines.postgres.engine import PostgresDatabase
+def path_of_url(url: str) -> Path:
+    """Return the file of a URL such as `sqlite:///shop.db`: three slashes before a relative path, four before another.
 
-        info = backend.con.info
-        written = driver().conninfo.make_conninfo(info.dsn, password=info.password or None)
-        return PostgresDatabase(written, schema=schema)
-    from almanaq.engines.ibis.engine import open_ibis_backend
+    >>> path_of_url("sqlite:///shop.db"), path_of_url("duckdb:////data/shop.duckdb")
+    (PosixPath('shop.db'), PosixPath('/data/shop.duckdb'))
+    """
+    scheme, _, rest = url.partition("://")
+    path = rest.partition("?")[0].removeprefix("/")
+    if not path or path == ":memory:":
+        raise UsageError(
+            f"{url!r} names a database in memory, which only its own connection sees: pass that connection"
+        )
+    if not rest.startswith("/"):
+        raise UsageError(f"{url!r} names a host; a {scheme} file is named by its path, or by {scheme}:///PATH")
+    return Path(path)
 
-    return open_ibis_backend(backend, schema=schema)
+
+# --- ADBC ------------------------------------------------------------------------------------------------------------
+
+_SYSTEM_SCHEMAS = ("pg_catalog", "information_schema", "pg_toast", "sys", "mysql", "performance_schema")
+
+
+def adbc_tables(connection: Any) -> Mapping[str, Any]:
+    """Return the tables and views of an ADBC connection by name, whole; those of several schemas as `schema.table`."""
+    try:
+        places = [
+            (schema["db_schema_name"] or "", table["table_name"])
+            for catalog in connection.adbc_get_objects(depth="tables").read_all().to_pylist()
+            for schema in catalog["catalog_db_schemas"] or ()
+            for table in schema["db_schema_tables"] or ()
+            if str(schema["db_schema_name"]).lower() not in _SYSTEM_SCHEMAS
+            if re.search("table|view", str(table["table_type"]).lower())
+            and not table["table_name"].startswith("sqlite_")
+        ]
+        names = [table.casefold() for _, table in places]
+        found = {}
+        for place, table in places:
+            name = table if names.count(table.casefold()) == 1 or not place else f"{place}.{table}"
+            with connection.cursor() as cursor:
+                cursor.execute(f"SELECT * FROM {quote(*filter(None, (place, table)))}")
+                found[name] = cursor.fetch_arrow_table()
+    except Exception as error:  # each driver has errors of its own
+        raise SourceError(f"the ADBC connection cannot be read: {first_line(error)}") from error
+    if not found:
+        raise SourceError("the ADBC connection sees no table")
+    return found
 
 
 # --- within a deadline: the source is read in a thread of its own -----------------------------------------------------
 
 _LOOK_SECONDS = 0.05
-Opened = TypeVar("Opened", bound=interruption.Closed)
+T = TypeVar("T")
 
 
-def open_within(work: Callable[[], Opened], seconds: float | None) -> Opened:
-    """Return what `work` opens.
-
-    Raises:
-        DeadlineExceeded: it takes more than so many seconds; None: it may take any time.
-    """
-    cancellation, opening, started = ReadCancellation(), Future[Opened](), time.monotonic()
+def open_within(work: Callable[[], T], seconds: float | None) -> T:
+    """Return what `work` opens; raise DeadlineExceeded where it takes more than so many seconds (None: any)."""
+    cancellation, opening, started = ReadCancellation(), Future[T](), time.monotonic()
 
     def run() -> None:
         cancellable_by(cancellation)
@@ -229,32 +344,24 @@ def open_within(work: Callable[[], Opened], seconds: float | None) -> Opened:
         except BaseException as error:
             opening.set_exception(error)
 
-    def left() -> float | None:
-        return None if seconds is None else started + seconds + cancellation.granted - time.monotonic()
-
-    thread = interruption.track_helper(threading.Thread(target=run, name="almanaq-opening"))
-    thread.start()
-    try:
-        while not opening.done():
-            if (remaining := left()) is not None and remaining < 0:
-                raise DeadlineExceeded(
-                    f"the source was not opened within the deadline of {seconds:g} s: give it more, or open less of it"
-                )
-            wait([opening], None if remaining is None else max(_LOOK_SECONDS, remaining))
-    except BaseException:
-        _cancel(opening, cancellation)
-        raise
-    return opening.result()
-
-
-def _cancel(opening: Future[Opened], cancellation: ReadCancellation) -> None:
-    """Ask a thread to end, wait a moment, and leave it else; what it opens all the same is closed."""
-
     def end() -> None:
         while not opening.done():
             cancellation.cancel()
             wait([opening], _LOOK_SECONDS)
         if opening.exception() is None:
-            opening.result().close()
+            opened: Any = opening.result()
+            opened.close()
 
-    interruption.finish_detached(end)
+    interruption.track_helper(threading.Thread(target=run, name="almanaq-opening")).start()
+    try:
+        while not opening.done():
+            left = None if seconds is None else started + seconds + cancellation.granted - time.monotonic()
+            if left is not None and left < 0:
+                raise DeadlineExceeded(
+                    f"the source was not opened within the deadline of {seconds:g} s: give it more, or open less of it"
+                )
+            wait([opening], None if left is None else max(_LOOK_SECONDS, left))
+    except BaseException:
+        interruption.finish_detached(end)  # what is opened all the same is closed
+        raise
+    return opening.result()

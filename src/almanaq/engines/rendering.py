@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
@@ -105,12 +107,9 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     In PostgreSQL `'a\b'` depends on a setting of the session, `e'a\\b'` does not. Databricks and Spark put the value of
     a setting, or of a variable of the server's environment, into `${…}` wherever it stands, in a text too. Other
     engines have no such setting, or it is made at the start of a session.
-
-    Raises:
-        UnsupportedError: a name that the engine has no way to write.
     """
     if dialect == "postgres":
-        return _escape_backslashes(tree)
+        return _replace_texts(tree, "\\", lambda text: exp.ByteString(this=text.replace("\\", "\\\\")))
     if dialect in ("databricks", "spark"):
         return without_variables(tree)
     if dialect in _BACKSLASH_IN_NAMES:
@@ -120,31 +119,24 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     return tree
 
 
-def _escape_backslashes(tree: exp.Expr) -> exp.Expr:
-    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and "\\" in node.name]:
-        if isinstance(text.parent, exp.Initcap):
-            continue  # its delimiters, which are not printed
-        written = exp.ByteString(this=text.name.replace("\\", "\\\\"))
-        if text is tree:
-            return written
-        text.replace(written)
-    return tree
-
-
 def without_variables(tree: exp.Expr) -> exp.Expr:
-    """Return a tree, which is changed, that writes no `${`: a text with one is written in two.
-
-    Raises:
-        UnsupportedError: a name has one.
-    """
+    """Return a tree, which is changed, that writes no `${`: a text with one is written in two."""
     for name in nodes_of(tree, exp.Identifier):
         if _OPENING in name.name:
             raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")
-    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and _OPENING in node.name]:
-        first, *others = text.name.split(_OPENING)
-        pieces = [exp.Literal.string(piece) for other in others for piece in ("$", "{" + other)]
-        written = exp.func("concat", exp.Literal.string(first), *pieces)
+    return _replace_texts(tree, _OPENING, _split_variables)
+
+
+def _split_variables(text: str) -> exp.Expr:
+    first, *others = text.split(_OPENING)
+    pieces = [exp.Literal.string(piece) for other in others for piece in ("$", "{" + other)]
+    return exp.func("concat", exp.Literal.string(first), *pieces)
+
+
+def _replace_texts(tree: exp.Expr, mark: str, write: Callable[[str], exp.Expr]) -> exp.Expr:
+    for text in [node for node in nodes_of(tree, exp.Literal) if node.is_string and mark in node.name]:
         if text is tree:
-            return written
-        text.replace(written)
+            return write(text.name)
+        if mark != "\\" or not isinstance(text.parent, exp.Initcap):  # whose delimiters PostgreSQL does not print
+            text.replace(write(text.name))
     return tree

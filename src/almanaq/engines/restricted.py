@@ -20,8 +20,8 @@ from almanaq.engines.common import RelationQueries
 from almanaq.engines.protocols import Database, Session
 from almanaq.engines.rendering import write_texts
 from almanaq.errors import DatabaseError, ParameterError, SourceError, UsageError, first_line, suggest
-from almanaq.suql.catalog.reading import distinct_values, written_name
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Column, ColumnKind, Relation, RoleRule
+from almanaq.suql.catalog.reading import written_name
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, ColumnKind, Relation, RoleRule
 from almanaq.suql.language import Language
 from almanaq.suql.syntax.literals import literal
 from almanaq.text.sql_literals import quote
@@ -35,18 +35,13 @@ _PLACES = "row_number() OVER () - 1"
 
 
 class NarrowedDatabase:
-    """A Database with a catalog of its own, which is a part of another's.
-
-    Args:
-        database: the whole; it stays open when this is closed.
-    """
+    """A Database with a catalog of its own, which is a part of another's; that one stays open when this is closed."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.name, self.dialect, self.typed = database.name, database.dialect, database.typed
 
     def catalog(self) -> Catalog:
-        """Return what may be seen; raises SourceError where a rule cannot be applied."""
         return self._seen
 
     @cached_property
@@ -54,15 +49,12 @@ class NarrowedDatabase:
         raise NotImplementedError
 
     def language(self, catalog: Catalog) -> Language:
-        """Return the whole database's SQL over the relations of a catalog."""
         return self._database.language(catalog)
 
     def session(self, deadline: float | None = None) -> Session:
-        """Open a session of the whole database."""
         return self._database.session(deadline)
 
-    def close(self) -> None:
-        """Do nothing: whoever opened the database closes it."""
+    def close(self) -> None: ...
 
 
 class RedactedDatabase(NarrowedDatabase):
@@ -120,7 +112,6 @@ class RestrictedDatabase(NarrowedDatabase):
         return replace(narrowed, relations=relations)
 
     def _with_statistics(self, relation: Relation, session: Session) -> Relation:
-        """Return a relation with what is known of the rows seen, instead of those of the whole."""
         if not relation.definition:
             return relation
 
@@ -129,16 +120,16 @@ class RestrictedDatabase(NarrowedDatabase):
             return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
         try:
-            sampled = RelationQueries(rows, self.dialect).add_samples(relation, infer=False)
+            queries = RelationQueries(rows, self.dialect)
+            sampled = queries.add_samples(relation, infer=False)
             if sampled.rows is None and relation.numbered:
                 ((count,),) = rows(f"SELECT count(*) FROM ({relation.definition}) AS part")
                 sampled = replace(sampled, rows=int(count))
             columns = []
             for column in sampled.columns:
                 if column.kind is ColumnKind.ENUM:
-                    listed = distinct_values(replace(relation, rows=0), column, _MOST_VALUES, self.dialect)
-                    seen = {str(value): None for (value,) in rows(listed)}
-                    ordered = [value for value in column.values if value in seen] if column.ordered else list(seen)
+                    seen = queries.values(relation, column, _MOST_VALUES)
+                    ordered = filter({*seen}.__contains__, column.values) if column.ordered else seen
                     column = replace(column, values=tuple(ordered))
                 columns.append(column)
         except DatabaseError as error:
@@ -151,11 +142,8 @@ def restrict(catalog: Catalog, user: User, dialect: str) -> Catalog:
     """Return the relations and columns of a catalog that a user's roles name, each with the SELECT of its rows.
 
     Rows of several roles come together; a column is there, or unmasked, where every such role shows it.
-
-    Raises:
-        SourceError: a rule names what is not there, or an attribute that the user does not have.
     """
-    ruled = [(relation, _rules(relation, user)) for relation in catalog.relations]
+    ruled = [(relation, [rule for rule in relation.roles if rule.role in user.roles]) for relation in catalog.relations]
     parts = [_narrow(relation, rules, user, dialect) for relation, rules in ruled if rules]
     plain = {
         (relation.name, column.name)
@@ -194,16 +182,11 @@ def check_users(catalog: Catalog, users: Users, dialect: str) -> None:
         restrict(catalog, user, dialect)
 
 
-def _rules(relation: Relation, user: User) -> list[RoleRule]:
-    return [rule for rule in relation.roles if rule.role in user.roles]
-
-
 def _folded(name: str, names: Sequence[str]) -> bool:
     return name.casefold() in {each.casefold() for each in names}
 
 
 def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: str) -> Relation:
-    """Return the part of a relation that some rules show together."""
     hidden = [name for rule in rules for name in rule.hidden]
     masks = {name.casefold(): (rule, sql) for rule in reversed(rules) for name, sql in rule.masked}
     conditions = [_expression(relation, rule, rule.rows, user, dialect) for rule in rules if rule.rows]
@@ -221,13 +204,13 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
         if condition is not None:
             value = exp.Case().when(condition.copy(), value)
         shown.append(exp.alias_(value, exp.to_identifier(column.name, quoted=True)))
-        columns.append(_as_seen(column, masked=rule is not None, everywhere=condition is None))
-    table = exp.Table(
-        **{
-            part: exp.to_identifier(name, quoted=True) if name else None
-            for part, name in zip(("catalog", "db", "this"), ["", "", *relation.location][-3:], strict=True)
-        }
-    )
+        if rule is not None or condition is not None:  # nothing that is known of the rows of the whole
+            column = replace(column, samples=(), written="", caution="")
+        if rule is not None:
+            column = replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False)
+        columns.append(column)
+    database, schema, name = ["", "", *relation.location][-3:]
+    table = exp.table_(name, db=schema or None, catalog=database or None, quoted=True)
     select = exp.Select(expressions=shown, from_=exp.From(this=table))
     if condition is not None:
         select.set("where", exp.Where(this=condition))
@@ -251,14 +234,7 @@ def _narrow(relation: Relation, rules: Sequence[RoleRule], user: User, dialect: 
     )
 
 
-def _as_seen(column: Column, *, masked: bool, everywhere: bool) -> Column:
-    """Return a column without what is known of the rows of the whole relation."""
-    column = column if everywhere and not masked else replace(column, samples=(), written="", caution="")
-    return replace(column, kind=ColumnKind.STRUCTURED, values=(), ordered=False) if masked else column
-
-
 def _expression(relation: Relation, rule: RoleRule, sql: str, user: User, dialect: str) -> exp.Expr:
-    """Return an expression of a rule with the user's values in it, in parentheses."""
     where = f"[{relation.name}.roles.{rule.role}]"
     try:
         tree = parse_one(f"SELECT 1 WHERE (\n{sql}\n)", read=dialect).args["where"].this

@@ -57,8 +57,8 @@ def read_corpus(
     Args:
         source: a folder of CSV, JSON, Parquet files or workbooks, one such file, several separated by commas, a glob,
             `-` (standard input), a SQLite or a DuckDB file, or `sample:NAME`, a bundled sample. The tables of a
-            folder's own files lie in the database named after the folder, those of a sub-folder in one named after it;
-            deeper folders are not looked at, but for the parts of a Parquet table.
+            folder's own files lie in the database named after the folder, those of a sub-folder in one named after
+            it; deeper folders are not looked at, but for the parts of a Parquet table.
         rows: at most so many rows of each table; None reads all.
         separate: files that look like parts of one table are tables of their own.
 
@@ -72,13 +72,14 @@ def read_corpus(
     named = find_named_files(str(source), allow_http=allow_http)
     if named is not None:
         refuse_private(named.paths)
-        return replace(
-            _files(_join(list_paths(named.paths, separate=separate), separate, any_name=True), rows), held=named.held
-        )
+        listing = list_paths(named.paths, separate=separate)
+        listing = listing if separate else join_files(listing, any_name=True)
+        return replace(_files(listing, rows), held=named.held)
     path = find_path(source)
     refuse_private([path])
     if path.is_dir():
-        return _files(_join(list_folder(path, separate=separate), separate), rows)
+        listing = list_folder(path, separate=separate)
+        return _files(listing if separate else join_files(listing), rows)
     if path.suffix.lower() in DUCKDB:
         return database_corpus(open_duckdb_file(path), rows=rows, name=path.stem, view_seconds=VIEW_SECONDS)
     kind = kind_of(path)
@@ -86,10 +87,6 @@ def read_corpus(
         return _files(list_paths([path]), rows, database=kind.stem if kind else "")
     known = ", ".join((KNOWN, *SQLITE, *DUCKDB))
     raise SourceError(f"{path.name}: files of this kind cannot be read; known: a folder, or a file ending in {known}")
-
-
-def _join(listing: Listing, separate: bool, *, any_name: bool = False) -> Listing:
-    return listing if separate else join_files(listing, any_name=any_name)
 
 
 # --- folders and files of rows ---------------------------------------------------------------------------------------
@@ -104,14 +101,15 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
         place = database or found.id.database
         if found.kind.format is Format.SHEETS:
             try:
-                readers |= _sheets(found, place, rows)
+                for sheet in read_workbook(found.path, found.id.table):
+                    readers[TableId(place, sheet.name)] = partial(_sheet_table, sheet, rows)
             except (SourceError, MissingExtraError) as error:
                 faults.append(str(not_opened(found.path.name, str(error))))
         else:
             read = partial(_parquet_table, engine) if found.kind.format is Format.PARQUET else _file_table
             readers[TableId(place, found.id.table)] = partial(read, found, rows)
     # One SQLite file is held at a time, as all of them may be larger than the memory.
-    opened = lru_cache(maxsize=1)(lambda path: database_corpus(open_files(path), rows=rows, name=path.stem))
+    opened = lru_cache(maxsize=1)(partial(_open_sqlite, rows))
     for path in listing.databases:
         try:
             with connect_sqlite(path) as connection:
@@ -125,8 +123,17 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)
 
 
-def _read_from(opened: Callable[[Path], SourceTables], path: Path, table_id: TableId) -> Table:
+def _open_sqlite(rows: int | None, path: Path) -> SourceTables | SourceError:
+    try:
+        return database_corpus(open_files(path), rows=rows, name=path.stem)
+    except SourceError as error:  # kept, so that the file is not loaded again for each of its tables
+        return error
+
+
+def _read_from(opened: Callable[[Path], SourceTables | SourceError], path: Path, table_id: TableId) -> Table:
     tables = opened(path)
+    if isinstance(tables, SourceError):
+        raise tables
     if table_id not in tables.ids:
         raise SourceError("; ".join(tables.faults) or f"{path.name}: cannot read {table_id.table!r}")
     return tables.read(table_id)
@@ -148,7 +155,14 @@ def _text_table(
 
 def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     rows, notes = _limit_rows(found, rows, table_id)
-    header, read = _read_file(found, rows)
+    read: Iterable[Iterable[Any]]
+    if found.kind.format is Format.DOCUMENTS:
+        documents = read_documents(found, rows)
+        header = Header(tuple(documents.columns), documents.notes)
+        read = zip(*documents.columns.values(), strict=True)
+    else:
+        parted = found.root is not None or found.columns
+        header, read = read_parts(found, rows) if parted else read_rows(found.path, rows)
     return _text_table(table_id, header, (tuple(map(cell_text, row)) for row in read), notes)
 
 
@@ -171,21 +185,6 @@ def _parquet_table(
             raise SourceError(f"{file} is not a Parquet file: {first_line(error)}") from error
 
 
-def _read_file(found: FoundFile, rows: int | None) -> tuple[Header, list[list[Any]]]:
-    if found.kind.format is Format.DOCUMENTS:
-        documents = read_documents(found, rows)
-        cells = map(list, zip(*documents.columns.values(), strict=True))
-        return Header(tuple(documents.columns), documents.notes), list(cells)
-    return read_parts(found, rows) if found.root is not None or found.columns else read_rows(found.path, rows)
-
-
-def _sheets(found: FoundFile, database: str, rows: int | None) -> dict[TableId, Callable[[TableId], Table]]:
-    return {
-        TableId(database, sheet.name): partial(_sheet_table, sheet, rows)
-        for sheet in read_workbook(found.path, found.id.table)
-    }
-
-
 def _sheet_table(sheet: SheetTable, rows: int | None, table_id: TableId) -> Table:
     cells = (tuple(map(cell_text, row)) for row in sheet.rows[:rows])
     return _text_table(table_id, Header(sheet.header.names), cells, sheet.notes)
@@ -206,22 +205,16 @@ def database_corpus(
         rows: at most so many of each table; None reads all.
         name: of the database that the tables are said to lie in; "": its own.
         view_seconds: how long reading a view may take; None: any time.
-
-    Raises:
-        SourceError: there are relations, and none may be read.
-        DatabaseError: a relation cannot be read that could when the catalog was.
     """
     catalog = database.catalog()
     catalog.check_readable()
-    relations = {TableId(name or database.name, relation.name): relation for relation in catalog.relations}
-    read = {
-        table_id: partial(_table, database, table_id, each, rows, view_seconds) for table_id, each in relations.items()
-    }
+    ids = {TableId(name or database.name, relation.name): relation for relation in catalog.relations}
+    read = {table_id: partial(_table, database, table_id, each, rows, view_seconds) for table_id, each in ids.items()}
     faults = [warning for report in getattr(database, "reports", ()) for warning in report.warnings]
     faults += [f"{view} was left out: {why}" for view, why in catalog.broken]
-    if not relations:
+    if not ids:
         raise SourceError("; ".join(faults) or f"{database.name} holds no table")
-    return SourceTables(tuple(relations), lambda table_id: read[table_id](), faults)
+    return SourceTables(tuple(ids), lambda table_id: read[table_id](), faults)
 
 
 def _table(database: Database, table_id: TableId, relation: Relation, rows: int | None, seconds: float | None) -> Table:

@@ -16,12 +16,13 @@ chance, or under a LIMIT, is drawn once, before the rest reads it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from almanaq.engines.duckdb.parts import Parts
+from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
+    Node,
     alias_of,
     column,
     has_text,
@@ -30,42 +31,192 @@ from almanaq.engines.duckdb.trees import (
     names_in,
     select,
     select_all,
+    statement,
     subquery,
     walk,
     without_places,
 )
-from almanaq.errors import UnsupportedError
-from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited
+from almanaq.errors import QueryError, UnsupportedError
+from almanaq.suql.catalog.relations import Relation, unique_names
+from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
 
-Node = dict[str, Any]
-_DOCUMENT, _SAID, _OF = "almanaq_document_", "almanaq_said", "almanaq_answers"
+
+class Parts:
+    """The parts of a statement, as they are made, and what DuckDB knows of its queries."""
+
+    def __init__(self, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters) -> None:
+        self._reader, self._whole, self.parse = reader, whole, reader.parse
+        self._prefix, self._parameters = prefix, parameters
+        self.made: list[Part] = []
+        self.kept = False
+        """Whether one is of the rows that a LIMIT keeps."""
+        functions = reader.functions
+        self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
+        self.volatile = functions.volatile
+        self.own = functions.own_names
+        """Functions of the database's own, which may read anything."""
+
+    def item(self, text: str) -> Node:
+        item: Node = self.parse(f"SELECT * FROM {text}")["node"]["from_table"]
+        return item
+
+    def cross(self, left: Node, right: Node) -> Node:
+        return right if left["type"] == "EMPTY" else {**self.item("a CROSS JOIN b"), "left": left, "right": right}
+
+    def make(
+        self, query: Node, documents: Sequence[Cited | None] | None = None, *, numbered: bool = True
+    ) -> str | None:
+        """Make a part of a query, whose table is then known; give its name, None where DuckDB does not bind it.
+
+        Args:
+            documents: where all that its documents are made of stands; None: not known.
+            numbered: whether rows that have answers have their number, too.
+        """
+        name = f"{self._prefix}{len(self.made) + 1}"
+        try:
+            self.made.append(self._part(name, query, documents, numbered=numbered))
+        except QueryError:
+            return None
+        return name
+
+    def keep(self, query: Node) -> str | None:
+        """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
+        name = self.make(query, (), numbered=False)
+        self.kept = self.kept or name is not None
+        return name
+
+    def _part(self, name: str, query: Node, documents: Sequence[Cited | None] | None, *, numbered: bool) -> Part:
+        """Return a part with the columns of its table, which stands empty where later parts are described."""
+        reader, tree = self._reader, statement(query)
+        sql = reader.write(tree)
+        shown = reader.shown(tree, sql)
+        items = [node for node in walk(query) if node.get("type") == "BASE_TABLE"]
+        tables = [table for item in items if (table := self._relation(item)) is not None]
+        relations = tuple(dict.fromkeys(table.name for table in tables))
+        private = (
+            self._private(query, tables)
+            if documents is None
+            else [f"{each.relation}.{each.column}" for each in documents if each is not None and each.private]
+        )
+        alone = documents[0] if documents is not None and len(documents) == 1 else None
+        reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
+        used, text = self.parameters_in(query), has_text(query)
+        if used and not text:
+            shown, used = reader.with_literals(shown, parameters_of(used, self._parameters)), ()
+        made = Statement(self._whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
+        columns = tuple(reader.describe(shown, parameters_of(used, self._parameters)))
+        names = unique_names(name for name, _ in columns)
+        listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
+        reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
+        return Part(name, made, columns, tuple(dict.fromkeys(private)), reads)
+
+    def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
+        read = tables if self.own.isdisjoint(_functions_in(walk(query))) else self._reader.catalog.relations
+        works = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
+        held = [column for other in self.made if other.name in works for column in other.private]
+        return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
+
+    def row_id(self, item: Node) -> str | None:
+        relation = self._relation(item)
+        renamed = item["column_name_alias"] or item["sample"]
+        return relation.row_id if relation is not None and not renamed else None
+
+    def find_place(self, document: Node, items: Sequence[Node]) -> tuple[Node, Cited, tuple[str, ...]] | None:
+        """Return the item of FROM, the column and the key of a document's row; None of one that is computed."""
+        path = document.get("column_names", ()) if document.get("class") == "COLUMN_REF" else ()
+        *before, name = path or ("",)
+        if not before and len(items) > 1:
+            return None
+        found = []
+        for item in items:
+            if item["type"] != "BASE_TABLE" or item["column_name_alias"] or not _is_called(item, before):
+                continue
+            relation = self._relation(item)
+            known = relation.column(str(name)) if relation is not None else None
+            if relation is not None and known is not None:
+                key = relation.key or ((relation.row_id,) if relation.row_id else ())
+                kind = "key" if relation.key else "nothing" if not key else "number" if relation.numbered else "address"
+                found.append((item, Cited("", relation.name, known.name, len(key), kind, known.private), key))
+        return found[0] if len(found) == 1 else None
+
+    def find_sources(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
+        """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
+        items = list(items_of(query["from_table"]))
+        found: list[Cited] = []
+        for node in walk(expressions):
+            called = str(node.get("function_name", "")).lower()
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
+                return None
+            if node.get("class") == "COLUMN_REF":
+                place = self.find_place(node, items)
+                inner = [place[1]] if place is not None else self._find_inner_sources(node, items, members)
+                if inner is None:
+                    return None
+                found += inner
+        return found
+
+    def _find_inner_sources(self, named: Node, items: Sequence[Node], members: Sequence[Node]) -> list[Cited] | None:
+        """Return what a column is made of that a derived table, or a member of WITH, shows; None as above."""
+        *before, name = named["column_names"]
+        found = [item for item in items if _is_called(item, before) and (before or len(items) == 1)]
+        query = _query_of(found[0], members) if len(found) == 1 else None
+        if query is None or query["type"] != "SELECT_NODE" or query["cte_map"]["map"]:
+            return None
+        names = [str(each["alias"] or (each.get("column_names") or [""])[-1]).lower() for each in query["select_list"]]
+        shown = [each for each, called in zip(query["select_list"], names, strict=True) if called == name.lower()]
+        starred = any(output["class"] == "STAR" for output in query["select_list"])
+        return self.find_sources(shown, query, members) if len(shown) == 1 and not starred else None
+
+    def names(self, query: Node) -> Sequence[str]:
+        try:
+            used = parameters_of(self.parameters_in(query), self._parameters)
+            return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
+        except QueryError:
+            return ()
+
+    def binds(self, query: Node) -> bool:
+        return bool(self.names(query))
+
+    def parameters_in(self, tree: Node) -> tuple[str, ...]:
+        found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
+        return tuple(name for name in self._whole.parameters if name in found)
+
+    def _relation(self, item: Node) -> Relation | None:
+        """Return the relation that an item of FROM names in full, as checked trees do; a bare name is one of WITH."""
+        path, catalog = tuple(item["qualified_name"]["path"]), self._reader.catalog
+        relation = catalog.find(".".join(path))
+        return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
+
+
+def _is_called(item: Node, path: Sequence[str]) -> bool:
+    return not path or [alias_of(item).lower()] == [part.lower() for part in path]
+
+
+def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
+    """Return the query of a derived table, or of the member of WITH that an item of FROM names."""
+    if item.get("column_name_alias"):
+        return None
+    if item["type"] == "SUBQUERY":
+        query: Node = item["subquery"]["node"]
+        return query
+    bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
+    named = [member for member in members if bare and member["key"].lower() == item["table_name"].lower()]
+    return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
+
+
+_DOCUMENT, _ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
 _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
 _GIVES_ROWS = ("unnest", "unlist", "generate_series", "range")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """A statement's tree without text functions, over the tables of the parts that were made meanwhile.
-
-    Attributes:
-        cited: what the last columns of its rows, which are hidden, say of the documents that they rest on.
-    """
-
-    tree: Node
-    cited: tuple[Cited, ...] = ()
-
-
-def take_apart(tree: Node, engine: Parts, *, stops: bool) -> Apart:
-    """Return a statement taken apart.
+def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[Cited, ...]]:
+    """Return a tree without text functions, and what the last, hidden columns of its rows say of their documents.
 
     Args:
         stops: whether a LIMIT may have a part of its own, which is planned.
-
-    Raises:
-        UnsupportedError: names the place of a text function where no table can stand for it.
     """
     made = copy.deepcopy(tree)
     work = _TakingApart(engine, stops)
@@ -77,8 +228,8 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> Apart:
             lookup.look_up_in_map(engine)
         if not engine.binds(made["node"]):
             raise _refusal("where DuckDB allows no subquery")
-    shown, cited = _with_places(made, work.lookups, engine)
-    return Apart(shown, cited) if cited and engine.binds(shown["node"]) else Apart(made)
+    shown, cited = _add_places(made, work.lookups, engine)
+    return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
 
 
 def _refusal(where: str) -> UnsupportedError:
@@ -88,7 +239,7 @@ def _refusal(where: str) -> UnsupportedError:
 
 
 @dataclass(frozen=True)
-class _Around:
+class _RowScope:
     """The rows that a nested query sees: a FROM, and the condition under which its rows matter."""
 
     item: Node
@@ -106,26 +257,24 @@ class _Lookup:
     """The SELECT that it stands in."""
 
     def row(self, engine: Parts) -> Node:
-        """Return the expression for the row of the table that the answer stands in."""
         other = _Lookup({"alias": ""}, self.table, self.documents, self.select)
         other.look_up_in_table(engine, ROW_OF_ANSWER)
         return other.node
 
-    def look_up_in_table(self, engine: Parts, found: str = _SAID) -> None:
-        """Write the subquery."""
-        same = " AND ".join(f"{_OF}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
-        table = f"{WORK_SCHEMA}.{self.table} AS {_OF}{f' WHERE {same}' if same else ''}"
-        self._write(engine, f"SELECT (SELECT any_value({_OF}.{found}) FROM {table})")
+    def look_up_in_table(self, engine: Parts, found: str = _ANSWER) -> None:
+        same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
+        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}{f' WHERE {same}' if same else ''}"
+        self._write(engine, f"SELECT (SELECT any_value({_ANSWERS}.{found}) FROM {table})")
 
     def look_up_in_map(self, engine: Parts) -> None:
-        """Write the map."""
         if not self._names:
             return
-        own = [f"{_OF}.{name}" for name in self._names]
+        own = [f"{_ANSWERS}.{name}" for name in self._names]
         several = len(own) > 1
         key, mark = (f"row({', '.join(names)})" if several else names[0] for names in (own, self._names))
         there = " AND ".join(f"{name} IS NOT NULL" for name in own)
-        known = f"SELECT map(list({key}), list({_OF}.{_SAID})) FROM {WORK_SCHEMA}.{self.table} AS {_OF} WHERE {there}"
+        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS} WHERE {there}"
+        known = f"SELECT map(list({key}), list({_ANSWERS}.{_ANSWER})) FROM {table}"
         self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
 
     @property
@@ -133,7 +282,6 @@ class _Lookup:
         return [f"{_DOCUMENT}{i}" for i in range(len(self.documents))]
 
     def _write(self, engine: Parts, sql: str) -> None:
-        """Write an expression with the documents in the place of their names."""
         made = engine.parse(sql)["node"]["select_list"][0]
         marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
         for mark in marks:
@@ -147,19 +295,13 @@ class _Lookup:
 
 @dataclass
 class _TakingApart:
-    """One statement while it is taken apart."""
-
     engine: Parts
     stops: bool
     lookups: list[_Lookup] = field(default_factory=list)
-    _said: dict[tuple[int, str], str] = field(default_factory=dict)
+    _answer_tables: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def query(self, node: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
-        """Take the text functions out of a query.
-
-        Args:
-            members: those of WITH that it may name, without text; around: the queries that it is nested in.
-        """
+    def query(self, node: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
+        """Take the text functions out of a query that may name members of WITH, nested in those `around` it."""
         for member in node.get("cte_map", {}).get("map", ()):
             self._member(member, members, around)
             members = (*members, member)
@@ -173,7 +315,7 @@ class _TakingApart:
         elif has_text(node):
             raise _refusal("in a query of this form")
 
-    def _member(self, member: Node, members: Sequence[Node], around: Sequence[_Around]) -> None:
+    def _member(self, member: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
         body = member["value"]
         inner = body["query_node"]
         if inner["type"] == "RECURSIVE_CTE_NODE":
@@ -185,21 +327,17 @@ class _TakingApart:
             self.query(inner["left"], members, around)
             return
         self.query(inner, members, around)
-        if not around and self.is_drawn(inner):
-            table = self.engine.make(_with(inner, members))
+        if not around and self.is_nondeterministic(inner):
+            table = self.engine.make(_add_members(inner, members))
             if table is not None:
                 body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
 
-    def is_drawn(self, value: Any) -> bool:
+    def is_nondeterministic(self, value: Any) -> bool:
         """Return whether a part of a tree may come to other rows each time that it is read."""
-        return any(
-            node.get("sample") is not None
-            or node.get("type") in _LIMITS
-            or str(node.get("function_name", "")).lower() in self.engine.volatile
-            for node in walk(value)
-        )
+        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
+        return cut or not self.engine.volatile.isdisjoint(_functions_in(walk(value)))
 
-    def answers(
+    def make_answer_table(
         self,
         unit: Node,
         documents: list[Node],
@@ -211,7 +349,6 @@ class _TakingApart:
         Args:
             unit: the expression, with marks in the place of its documents.
             sources: where each document stands, None where it is computed; None: of what is not known.
-            list_documents: makes the table of the documents.
         """
         name: str | None
         if documents:
@@ -219,10 +356,10 @@ class _TakingApart:
             if name is None:
                 raise _refusal("where what they read cannot be listed")
             columns = ", ".join(f"{_DOCUMENT}{i}" for i in range(len(documents)))
-            query = self.engine.parse(f"SELECT {columns}, NULL AS {_SAID} FROM {WORK_SCHEMA}.{name}")["node"]
+            query = self.engine.parse(f"SELECT {columns}, NULL AS {_ANSWER} FROM {WORK_SCHEMA}.{name}")["node"]
         else:
-            query = self.engine.parse(f"SELECT NULL AS {_SAID}")["node"]
-        query["select_list"][-1] = {**unit, "alias": _SAID}
+            query = self.engine.parse(f"SELECT NULL AS {_ANSWER}")["node"]
+        query["select_list"][-1] = {**unit, "alias": _ANSWER}
         name = self.engine.make(query, sources)
         if name is None:
             raise _refusal("within this expression")
@@ -231,15 +368,12 @@ class _TakingApart:
 
 @dataclass
 class _Select:
-    """One SELECT while it is taken apart."""
-
     work: _TakingApart
     node: Node
     members: tuple[Node, ...]
-    around: tuple[_Around, ...]
+    around: tuple[_RowScope, ...]
 
     def take_apart(self) -> None:
-        """Take the text functions out, in the order in which the clauses of a SELECT are evaluated."""
         node = self.node
         if node.get("sample") is not None and node.get("from_table") is not None:
             item = node["from_table"]
@@ -255,13 +389,13 @@ class _Select:
         node["where_clause"] = None
         known = self._without_text(where)
         holder = {"where": where}
-        self._units(holder, "where", _Around(node["from_table"], known), rows=True)
+        self._replace_calls(holder, "where", _RowScope(node["from_table"], known), rows=True)
         node["where_clause"] = holder["where"]
-        reached = _Around(node["from_table"], self._without_text(node["where_clause"]))
+        reached = _RowScope(node["from_table"], self._without_text(node["where_clause"]))
         clauses = ("group_expressions", "select_list", "having", "qualify", "modifiers")
         for rows in (True, False):
             for key in clauses:
-                self._units(node, key, reached, rows=rows)
+                self._replace_calls(node, key, reached, rows=rows)
         for modifier in node["modifiers"]:
             for order in modifier.get("orders", ()):
                 if any(order["expression"] is lookup.node for lookup in self.work.lookups):
@@ -282,7 +416,7 @@ class _Select:
         numbered = column(alias_of(item), row)
         part = select([{**numbered, "alias": _ROW}], copy.deepcopy(item))
         part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-        name = engine.keep(_with(part, self.members))
+        name = engine.keep(_add_members(part, self.members))
         if name is None:
             return
         kept: Node = engine.parse(f"SELECT 1 IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})")["node"]["select_list"][0]
@@ -306,20 +440,20 @@ class _Select:
         named = names_in(keys) & aliases or any(_is_constant(key) or key["class"] == "STAR" for key in keys)
         across = any(map(self._is_grouped, [*node["select_list"], *keys]))
         unnested = any(each.get("function_name") in _GIVES_ROWS for each in walk(node["select_list"]))
-        return plain and not named and not across and not unnested and not self.work.is_drawn(node["where_clause"])
+        return plain and not (named or across or unnested or self.work.is_nondeterministic(node["where_clause"]))
 
     def _item(self, holder: Any, key: Any, before: Node | None) -> None:
         """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
         item = holder[key]
         cross = self.work.engine.cross
-        around = self.around if before is None else (*self.around, _Around(before, None))
+        around = self.around if before is None else (*self.around, _RowScope(before, None))
         match item["type"]:
             case "JOIN":
                 self._item(item, "left", before)
                 self._item(item, "right", item["left"] if before is None else cross(before, item["left"]))
                 if has_text(item.get("condition")):
-                    pairs = _Around(cross(item["left"], item["right"]), self._without_text(item["condition"]))
-                    self._units(item, "condition", pairs, rows=True)
+                    pairs = _RowScope(cross(item["left"], item["right"]), self._without_text(item["condition"]))
+                    self._replace_calls(item, "condition", pairs, rows=True)
                 return
             case "SUBQUERY":
                 self.work.query(item["subquery"]["node"], self.members, around)
@@ -331,9 +465,9 @@ class _Select:
             if item["type"] == "PIVOT":
                 raise _refusal("in ON, USING and GROUP BY of PIVOT")
             for part in [part for part in item if part not in ("subquery", "query")]:
-                self._units(item, part, _Around(before or select([], None)["from_table"], None), rows=True)
-        if self.work.is_drawn(item) and not has_text(item) and not around:
-            name = self.work.engine.make(_with(select_all(item), self.members))
+                self._replace_calls(item, part, _RowScope(before or select([], None)["from_table"], None), rows=True)
+        if self.work.is_nondeterministic(item) and not has_text(item) and not around:
+            name = self.work.engine.make(_add_members(select_all(item), self.members))
             if name is not None:
                 holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
 
@@ -344,15 +478,18 @@ class _Select:
         if condition.get("type") == "CONJUNCTION_AND":
             parts = [part for child in condition["children"] if (part := self._without_text(child)) is not None]
             return {**condition, "children": parts} if len(parts) > 1 else parts[0] if parts else None
-        volatile = self.work.engine.volatile
-        by_chance = any(str(node.get("function_name", "")).lower() in volatile for node in walk(condition))
+        by_chance = self.work.engine.volatile & _functions_in(walk(condition))
         return None if by_chance or has_text(condition) else condition
 
     def _name_outputs(self) -> None:
         """Give outputs with text functions the names that DuckDB gives them: queries around this one may use them."""
         outputs = self.node["select_list"]
         texts = [i for i, item in enumerate(outputs) if not item["alias"] and has_text(item)]
-        if texts and (names := self.work.engine.names(_with(self.node, self.members))) and len(names) == len(outputs):
+        if (
+            texts
+            and (names := self.work.engine.names(_add_members(self.node, self.members)))
+            and len(names) == len(outputs)
+        ):
             for i in texts:
                 outputs[i]["alias"] = names[i]
 
@@ -377,42 +514,36 @@ class _Select:
             name.update({**copy.deepcopy(texts[path[-1]]), "alias": alias})
 
     def _binds(self, expression: Node) -> bool:
-        """Return whether FROM alone gives an expression its meaning."""
         query = select([copy.deepcopy(expression)], self.node["from_table"])
-        return self.work.engine.binds(_with(query, self.members))
+        return self.work.engine.binds(_add_members(query, self.members))
 
-    def _units(self, holder: Any, key: Any, reached: _Around, *, rows: bool) -> None:
-        """Put lookups in the place of the text functions of an expression, those of nested queries included.
-
-        Args:
-            rows: those whose documents are of single rows; else those over groups and windows.
-        """
+    def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
+        """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""
         value = holder[key]
         if isinstance(value, list):
             for i in range(len(value)):
-                self._units(value, i, reached, rows=rows)
+                self._replace_calls(value, i, reached, rows=rows)
         elif isinstance(value, dict):
             if value.get("class") == "SUBQUERY":
-                self._units(value, "child", reached, rows=rows)
+                self._replace_calls(value, "child", reached, rows=rows)
                 if has_text(value["subquery"]):
                     self.work.query(value["subquery"]["node"], self.members, (*self.around, reached))
             elif is_unit(value):
-                self._unit(value, reached, rows=rows)
+                self._replace_call(value, reached, rows=rows)
             elif has_text(value):
                 for part in list(value):
-                    self._units(value, part, reached, rows=rows)
+                    self._replace_calls(value, part, reached, rows=rows)
 
-    def _unit(self, node: Node, reached: _Around, *, rows: bool) -> None:
-        """Put a lookup in the place of an expression around a text function."""
+    def _replace_call(self, node: Node, reached: _RowScope, *, rows: bool) -> None:
         unit = {**copy.deepcopy(without_places(node)), "alias": ""}
         call = next(part for part in walk(unit) if is_text_call(part))
         arguments = call["arguments"]
         if has_text(arguments):
             original = next(part for part in walk(node) if is_text_call(part))
-            self._units(original, "arguments", reached, rows=rows)
+            self._replace_calls(original, "arguments", reached, rows=rows)
             if has_text(original["arguments"]):
                 return  # what it reads is over groups, and comes later
-            self._unit(node, reached, rows=rows)
+            self._replace_call(node, reached, rows=rows)
             return
         places = [i for i, one in enumerate(arguments) if _is_document(one["expression"], call, i)]
         documents = [arguments[i]["expression"] for i in places]
@@ -420,18 +551,18 @@ class _Select:
         grouped = any(map(self._is_grouped, [*documents, *helpers]))
         if grouped and rows:
             return
-        if self.work.is_drawn(documents):
+        if self.work.is_nondeterministic(documents):
             raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": column(f"{_DOCUMENT}{number}")}
         marked = (id(self.node), repr((unit, without_places(documents))))
-        table = self.work._said.get(marked)
+        table = self.work._answer_tables.get(marked)
         if table is None:
             sources = self._sources(documents)
-            table = self.work.answers(
+            table = self.work.make_answer_table(
                 unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
             )
-            self.work._said[marked] = table
+            self.work._answer_tables[marked] = table
         lookup = _Lookup(node, table, documents, self.node)
         lookup.look_up_in_table(self.work.engine)
         self.work.lookups.append(lookup)
@@ -449,20 +580,18 @@ class _Select:
         return [item for item in self.node["select_list"] if any(item is other for other in found.values())]
 
     def _is_grouped(self, expression: Node) -> bool:
-        return any(
-            node.get("class") == "WINDOW" or str(node.get("function_name", "")).lower() in self.work.engine.aggregates
-            for node in _own_nodes(expression)
-        )
+        nodes = list(_own_nodes(expression))
+        aggregates = self.work.engine.aggregates & _functions_in(nodes)
+        return bool(aggregates) or any(node.get("class") == "WINDOW" for node in nodes)
 
     def _list_documents(
         self,
         documents: list[Node],
         helpers: list[Node],
-        reached: _Around,
+        reached: _RowScope,
         grouped: bool,
         sources: Sequence[Cited | None] | None,
     ) -> str | None:
-        """Make the table of the documents that a text function is asked about; None where they cannot be listed."""
         columns = [{**copy.deepcopy(one), "alias": f"{_DOCUMENT}{i}"} for i, one in enumerate(documents)]
         if grouped:
             inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
@@ -479,14 +608,14 @@ class _Select:
                 inner["where_clause"] = copy.deepcopy(outer.where)
             query = select(copy.deepcopy(listed), subquery(copy.deepcopy(inner), "almanaq_inner"))
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
-            name = self.work.engine.make(_with(query, self.members), sources)
+            name = self.work.engine.make(_add_members(query, self.members), sources)
             if name is not None:
                 return name
         return None
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        places = self.work.engine.made_of(documents, self.node, self.members)
+        places = self.work.engine.find_sources(documents, self.node, self.members)
         plain = all(document.get("class") == "COLUMN_REF" for document in documents)
         return None if places is None else [*places, *([] if plain else [None])]
 
@@ -494,7 +623,7 @@ class _Select:
 # --- quotes
 
 
-def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[Node, tuple[Cited, ...]]:
+def _add_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[Node, tuple[Cited, ...]]:
     """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
 
     So it is of a SELECT whose rows are those of its FROM, and of documents that are columns of relations.
@@ -514,7 +643,7 @@ def _with_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple
     for lookup in lookups:
         if lookup.select is not root or len(lookup.documents) != 1:
             continue
-        found = engine.place_of(lookup.documents[0], items)
+        found = engine.find_place(lookup.documents[0], items)
         if found is not None:
             item, place, key = found
             columns += [lookup.row(engine), *(column(alias_of(item), name) for name in key)]
@@ -555,6 +684,10 @@ def _is_document(argument: Node, call: Node, place: int) -> bool:
     return bool(kinds & {"COLUMN_REF", "SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE"})
 
 
+def _functions_in(nodes: Iterable[Node]) -> set[str]:
+    return {str(node.get("function_name", "")).lower() for node in nodes}
+
+
 def _own_nodes(value: Any) -> Iterator[Node]:
     """Yield the nodes of an expression, but for those of nested queries."""
     if isinstance(value, list):
@@ -568,7 +701,6 @@ def _own_nodes(value: Any) -> Iterator[Node]:
 
 
 def _stub(item: Node) -> Node:
-    """Return an output with NULL in the place of what holds text functions."""
     if not has_text(item):
         return item
     null = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL", "text": ""}}
@@ -578,8 +710,7 @@ def _stub(item: Node) -> Node:
 # --- nodes
 
 
-def _with(query: Node, members: Sequence[Node]) -> Node:
-    """Return a query that may name members of WITH."""
+def _add_members(query: Node, members: Sequence[Node]) -> Node:
     inner = copy.deepcopy(query)
     inner["cte_map"] = {"map": [*copy.deepcopy(list(members)), *inner.get("cte_map", {"map": []})["map"]]}
     return inner

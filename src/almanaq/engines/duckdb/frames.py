@@ -18,7 +18,6 @@ _MOST_DIGITS = 38
 
 
 def is_frame(value: object) -> bool:
-    """Return whether a value is a table of some library, or one that was found."""
     return (
         find_table(value) is not None
         or any(hasattr(value, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "iloc"))
@@ -27,14 +26,7 @@ def is_frame(value: object) -> bool:
 
 
 def as_arrow(name: str, table: Any) -> pa.Table:
-    """Return a table as Arrow: one of Arrow, pandas or polars, a mapping of columns, a hit of `find`, or what streams
-    Arrow.
-
-    A pandas index that has a name becomes a column; one without is left out.
-
-    Raises:
-        UsageError: it is no table, has no columns, or two of one name, or the table has no name.
-    """
+    """Return a table as Arrow: of Arrow, pandas (a named index too), polars, a mapping, a hit of `find`, a stream."""
     if not name.strip():
         raise UsageError("a table needs a name")
     try:
@@ -46,8 +38,7 @@ def as_arrow(name: str, table: Any) -> pa.Table:
         raise UsageError(f"{name!r} is a {type(table).__name__}, not a table of Arrow, pandas or polars")
     if not found.num_columns:
         raise UsageError(f"the table {name!r} has no columns")
-    alike = alike_but_for_case(found.column_names)
-    if alike:
+    if alike := alike_but_for_case(found.column_names):
         raise UsageError(f"the table {name!r} has two columns of one name, {alike[0]!r} and {alike[1]!r}: rename one")
     return found
 
@@ -60,19 +51,14 @@ def _convert(name: str, table: Any) -> pa.Table | None:
     if _is_lazy(table):
         table = table.collect()
     if hasattr(table, "iloc") and hasattr(table, "index"):
-        return _readable(name, _from_pandas(table))
+        frame = table.to_frame() if getattr(table, "ndim", 2) == 1 else table
+        named = any(level is not None for level in frame.index.names)
+        return _readable(name, pa.Table.from_pandas(frame, preserve_index=named))
     if type(table).__module__.startswith("polars."):
         table = _for_arrow(name, table)
     if isinstance(table, Mapping) or is_frame(table):
         return _readable(name, pa.table(table))
     return None
-
-
-def _from_pandas(frame: Any) -> pa.Table:
-    if getattr(frame, "ndim", 2) == 1:
-        frame = frame.to_frame()
-    named = any(name is not None for name in frame.index.names)
-    return pa.Table.from_pandas(frame, preserve_index=named)
 
 
 def _is_lazy(value: object) -> bool:
@@ -104,8 +90,8 @@ def _readable(name: str, table: pa.Table) -> pa.Table:
     columns = [_readable_column(name, field, column) for field, column in zip(table.schema, table.columns, strict=True)]
     if all(new is old for new, old in zip(columns, table.columns, strict=True)):
         return table
-    fields = zip(table.schema, columns, strict=True)
-    return pa.table(columns, schema=pa.schema([pa.field(f.name, column.type, f.nullable) for f, column in fields]))
+    fields = [pa.field(f.name, c.type, f.nullable) for f, c in zip(table.schema, columns, strict=True)]
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -126,7 +112,6 @@ def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.
 
 
 def _parts(type_: pa.DataType) -> list[pa.DataType]:
-    """Return a type and those within it."""
     return [type_, *(part for i in range(type_.num_fields) for part in _parts(type_.field(i).type))]
 
 
@@ -134,15 +119,12 @@ def _refusal(type_: pa.DataType) -> tuple[str, str]:
     """Return what a type holds that no database can, and what to give instead; "" for any other."""
     if pa.types.is_union(type_) and type_.mode == "dense":
         return "a dense union", "as a column for each of its types"
-    if not isinstance(type_, pa.BaseExtensionType):
-        return "", ""
-    if type_.extension_name == "pandas.period":
+    extension = getattr(type_, "extension_name", "")
+    if extension == "pandas.period":
         return "periods", "as text, or as their first moments: .dt.to_timestamp()"
-    stored = type_.storage_type
-    opaque = type_.extension_name == "arrow.opaque" and not (
-        pa.types.is_string(stored) or pa.types.is_large_string(stored)
-    )
-    return ("values of a type that only its own library knows", "as text") if opaque else ("", "")
+    if extension == "arrow.opaque" and type_.storage_type not in (pa.string(), pa.large_string()):
+        return "values of a type that only its own library knows", "as text"
+    return "", ""
 
 
 def _readable_type(type_: pa.DataType) -> pa.DataType:
@@ -166,21 +148,18 @@ def _readable_type(type_: pa.DataType) -> pa.DataType:
 
 
 def find_table(value: object) -> Table | None:
-    """Return the table that a value is, or that it found (a hit of `find`); None where it is neither."""
+    """Return the table that a value is, or that it found (a hit of `find`)."""
     table = value if isinstance(value, Table) else getattr(value, "table", None)
     return table if isinstance(table, Table) else None
 
 
 def type_table(table: Table) -> pa.Table:
-    """Return a table of text as Arrow: a column has the type that all of its cells can be read as, an empty cell is
-    NULL, and names are made different.
-    """
+    """Return a table of text as Arrow: typed where all cells of a column can be, an empty cell as NULL."""
     names = clean_header(list(table.header), table.id.table).names
     cells = list(zip(*table.rows, strict=True)) or [()] * len(names)
-    return pa.table({name: _type_cells(name, column) for name, column in zip(names, cells, strict=True)})
-
-
-def _type_cells(name: str, cells: tuple[str, ...]) -> Any:
-    written = pa.chunked_array([pa.array([cell or None for cell in cells], pa.large_string())])
-    typed, report = type_column(name, written)
-    return written if report.failures or report.missing else typed
+    columns = {}
+    for name, column in zip(names, cells, strict=True):
+        written = pa.chunked_array([pa.array([cell or None for cell in column], pa.large_string())])
+        typed, report = type_column(name, written)
+        columns[name] = written if report.failures or report.missing else typed
+    return pa.table(columns)

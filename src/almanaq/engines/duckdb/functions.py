@@ -58,8 +58,6 @@ class Function:
 
     Attributes:
         kind: scalar, aggregate, window, macro, table, table_macro, pragma.
-        stability: CONSISTENT, CONSISTENT_WITHIN_QUERY, VOLATILE, or "".
-        definition: the SQL of a macro.
         own: whether somebody defined it in the database, or it came with an extension that is not DuckDB's own.
     """
 
@@ -71,11 +69,7 @@ class Function:
 
 
 class FunctionCatalog:
-    """The functions of a DuckDB instance, and which of them queries may call.
-
-    Args:
-        rows: what `duckdb_functions()` gives, as `read` asks for it.
-    """
+    """The functions of a DuckDB instance by the rows of `duckdb_functions()`, and which of them queries may call."""
 
     def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
         self._entries: dict[str, list[Function]] = {}
@@ -96,43 +90,30 @@ class FunctionCatalog:
 
     @classmethod
     def read(cls, connection: Any, *, owned: bool) -> FunctionCatalog:
-        """Read the catalog of a connection's instance.
-
-        An instance of ours without an attached file has the built-in functions alone: they are read once per process.
-        """
+        """Read the functions of an instance; where they are the built-in ones alone, once per process."""
         if owned and not connection.execute(_COUNTS_FILES).fetchone()[0]:
-            return _read_built_in(connection)
+            if not _built_in:  # listing the 3,000 of them takes longer than most queries
+                _built_in.append(cls(connection.execute(_READS_CATALOG).fetchall()))
+            return _built_in[0]
         return cls(connection.execute(_READS_CATALOG).fetchall())
 
     def _names_of(self, is_it: Callable[[Function], bool]) -> frozenset[str]:
         return frozenset(name for name, entries in self._entries.items() if any(map(is_it, entries)))
 
     def is_own(self, name: str) -> bool:
-        """Return whether somebody has defined a function of that name in the database."""
         return any(entry.own for entry in self._entries.get(name.lower(), ()))
 
     def check(
         self, name: str, *, in_from: bool, allowed: frozenset[str], expand: Callable[[Function], None], **place: Any
     ) -> None:
-        """Raise an error unless a query may call a function.
-
-        Args:
-            in_from: whether it is called as an item of FROM.
-            allowed: names that the user vouches for.
-            expand: checks what a macro of the database's own is made of.
-            place: where the call is written, for the error.
-
-        Raises:
-            UnknownNameError: no such function; RefusedQueryError: one that does more than compute.
-        """
+        """Raise an error unless a query may call a function; `expand` checks what an own macro is made of."""
         called = name.lower()
         if called in allowed:
             return
         entries = [entry for entry in self._entries.get(called, ()) if (entry.kind in _IN_FROM) == in_from]
         if not entries and called != "unnest":
             raise UnknownNameError(f"no function named {name!r}{suggest(called, list(self._entries))}", **place)
-        own = [entry for entry in entries if entry.own]
-        if own:
+        if own := [entry for entry in entries if entry.own]:
             for entry in own:
                 if entry.kind not in ("macro", "table_macro") or not entry.definition:
                     raise RefusedQueryError(refuse_own(name, called), **place)
@@ -153,13 +134,5 @@ class FunctionCatalog:
 _built_in: list[FunctionCatalog] = []
 
 
-def _read_built_in(connection: Any) -> FunctionCatalog:
-    """Return the built-in functions; listing the 3,000 of them takes longer than most queries."""
-    if not _built_in:
-        _built_in.append(FunctionCatalog(connection.execute(_READS_CATALOG).fetchall()))
-    return _built_in[0]
-
-
 def _computes(entry: Function) -> bool:
-    """Return whether a built-in function computes from its arguments alone."""
     return entry.kind in ("aggregate", "window", "macro") or (entry.kind, entry.stability) == ("scalar", "CONSISTENT")

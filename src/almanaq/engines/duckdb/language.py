@@ -15,26 +15,22 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
 
-from almanaq.engines.duckdb.answer_tables import take_apart
+from almanaq.engines.duckdb.answer_tables import Parts, take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.parts import Parts
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     flatten_joins,
+    integer,
     needs_split,
     number_groups,
     number_order,
     walk,
+    without_places,
     write_null_order,
 )
 from almanaq.errors import UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.language import (
-    Parameters,
-    SplitStatement,
-    Statement,
-    parameters_of,
-)
+from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.text_functions import DECLARED
 
@@ -53,9 +49,7 @@ class DuckDBLanguage:
 
     Args:
         connect: opens a connection that only parses and describes.
-        catalog: gives the relations that queries may name.
         views: gives the SQL of a view whose author is not known to be us.
-        owned: whether the instance is ours.
     """
 
     dialect = "duckdb"
@@ -76,7 +70,6 @@ class DuckDBLanguage:
         self._opened: StatementReader | None = None
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked; raises QueryError."""
         with self._lock:
             known = self._statements.get((text, allowed))
             if known is None:
@@ -88,16 +81,10 @@ class DuckDBLanguage:
 
     @property
     def aggregates(self) -> frozenset[str]:
-        """Names of the functions that aggregate."""
         with self._lock:
             return self._reader().functions.aggregates
 
     def tree(self, statement: Statement) -> exp.Expr:
-        """Return sqlglot's tree of a statement, which says the same to DuckDB as the statement does.
-
-        Raises:
-            UnsupportedError: sqlglot reads or writes it as something else.
-        """
         sql = statement.sql
         with self._lock:
             if isinstance(statement.tree, dict):
@@ -106,11 +93,15 @@ class DuckDBLanguage:
                 write_null_order(ordered, *reader.order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
-                if needs_split(ordered) or self._calls_macros(reader, ordered):
+                names = {str(node["function_name"]) for node in walk(ordered) if node.get("class") == "FUNCTION"}
+                own = (reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
+                if needs_split(ordered) or any(own):  # a macro of the database's own may aggregate
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = reader.write(ordered)
         try:
-            tree = _parse_written(sql)
+            dialect = Dialect.get_or_raise("duckdb")
+            (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
+            assert tree is not None
             written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
@@ -118,17 +109,12 @@ class DuckDBLanguage:
             raise UnsupportedError("a form of the query is not supported beside text functions") from error
         with self._lock:
             reader = self._reader()
-            given, made = (self._normalizer(reader).form(reader.parse(sql)) for sql in (sql, written))
+            forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
+            given, made = (forms.form(reader.parse(text)) for text in (sql, written))
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
         return tree
-
-    @staticmethod
-    def _calls_macros(reader: StatementReader, tree: dict[str, Any]) -> bool:
-        """Return whether a query calls a macro of the database's own, which may aggregate."""
-        names = (str(node["function_name"]) for node in walk(tree) if node.get("class") == "FUNCTION")
-        return any(reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
@@ -141,23 +127,17 @@ class DuckDBLanguage:
                 write_null_order(tree, *reader.order_settings())
                 number_groups(tree, reader.functions.aggregates)
                 parts = Parts(reader, statement, prefix, parameters)
-                made = take_apart(tree, parts, stops=stops)
-                used, sql = parts.parameters_in(made.tree), reader.shown(made.tree)
-                split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made.tree), made.cited)
+                made, cited = take_apart(tree, parts, stops=stops)
+                used, sql = parts.parameters_in(made), reader.shown(made)
+                split = SplitStatement(tuple(parts.made), sql, used, reader.lookups(made), cited)
             yield split
             if not parts.kept:
                 return
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
-        """Return what DuckDB calls the columns of a statement's result; raises its error where it does not bind."""
         with self._lock:
             bound = parameters_of(statement.parameters, parameters)
             return tuple(name for name, _ in self._reader().describe(statement.shown, bound))
-
-    def _normalizer(self, reader: StatementReader) -> _Normalizer:
-        if self._forms is None:
-            self._forms = _Normalizer(reader.functions.synonyms, reader.type_names())
-        return self._forms
 
     def _reader(self) -> StatementReader:
         if self._opened is None:
@@ -185,30 +165,12 @@ class _WrittenParser(DuckDBParser):
         return super()._parse_lambda(alias=alias)
 
 
-def _parse_written(sql: str) -> exp.Expr:
-    """Return the tree of a query that DuckDB wrote.
-
-    Raises:
-        SqlglotError: it cannot be parsed.
-    """
-    dialect = Dialect.get_or_raise("duckdb")
-    (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
-    assert tree is not None
-    return tree
-
-
 # --- trees that say the same
 
 
 def _uncast(node: dict[str, Any]) -> dict[str, Any]:
-    """Return what is cast to a boolean; another expression as it is."""
     boolean = node.get("class") == "CAST" and node["type_expr"].get("type_name") == "BOOLEAN"
     return node["child"] if boolean else node
-
-
-def _constant(text: str) -> dict[str, Any]:
-    literal = {"kind": "INTEGER", "text": text}
-    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal}
 
 
 def _stub(name: str, least: int, most: int, kind: str) -> str:
@@ -222,17 +184,12 @@ def _stub(name: str, least: int, most: int, kind: str) -> str:
 
 
 class _Normalizer:
-    """Trees of DuckDB in one form for each of the forms that say the same, without where their parts are written.
-
-    Args:
-        synonyms: functions that are others by another name; types: names of types and what they stand for.
-    """
+    """Trees of DuckDB in one form for each of the forms that say the same, without where their parts are written."""
 
     def __init__(self, synonyms: Mapping[str, str], types: Mapping[str, str]) -> None:
         self._synonyms, self._types = {**synonyms, **_SAME}, types
 
     def form(self, node: Any) -> Any:
-        """Return the form of a tree."""
         if isinstance(node, list):
             return [self.form(part) for part in node]
         if not isinstance(node, dict):
@@ -252,8 +209,7 @@ class _Normalizer:
             made = {**_CALL, "alias": made["alias"], "function_name": "list_value", "arguments": arguments}
             made["qualified_name"] = {"path": ["list_value"]}
         elif made.get("type") == "OPERATOR_IS_NOT_NULL":
-            inner = {**made, "type": "OPERATOR_IS_NULL", "alias": ""}
-            made = {**made, "type": "OPERATOR_NOT", "children": [inner]}
+            made |= {"type": "OPERATOR_NOT", "children": [{**made, "type": "OPERATOR_IS_NULL", "alias": ""}]}
         elif kind == "JOIN":
             self._join(made)
         elif kind == "COLUMN_REF":
@@ -270,7 +226,7 @@ class _Normalizer:
         if made["type_name"] == "VARCHAR":  # whose length DuckDB ignores
             made["children"] = []
         elif made["type_name"] == "DECIMAL" and not made.get("children"):
-            made["children"] = [_constant("18"), _constant("3")]
+            made["children"] = [without_places(integer(18)), without_places(integer(3))]
         made["qualified_name"] = {"path": [made["type_name"]]}
 
     @staticmethod
@@ -283,7 +239,6 @@ class _Normalizer:
 
 
 def _difference(given: Any, made: Any) -> str:
-    """Return where two trees differ, for a message."""
     if isinstance(given, dict) and isinstance(made, dict):
         for key in given:
             if given.get(key) != made.get(key):

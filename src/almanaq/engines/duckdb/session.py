@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -35,7 +32,7 @@ MOST_SPILLED = "16GB"
 
 
 def open_instance() -> duckdb.DuckDBPyConnection:
-    """Return a connection to a new instance in memory, whose spilled rows are out of the sight of others."""
+    """Return a connection to a new instance in memory, whose spilled rows others cannot see."""
     connection = duckdb.connect()
     # Made where something is spilled.
     folder = str(private_temporary_folder() / str(os.getpid())).replace("'", "''")
@@ -50,8 +47,7 @@ def open_instance() -> duckdb.DuckDBPyConnection:
 def _most_memory() -> int:
     """Return the bytes that an instance may hold, half of what this process may; 0 where that has no bound.
 
-    DuckDB's own bound is four fifths of the machine's memory: what is the process's comes before it, and then whoever
-    asks for memory next fails, which may be anybody.
+    DuckDB's own bound is four fifths of the machine's memory: the process's comes before it, and then any asker fails.
     """
     with suppress(ImportError, OSError, ValueError):
         import resource
@@ -97,7 +93,6 @@ def advise(message: str) -> str:
 
 
 def binding_error(error: duckdb.Error) -> DatabaseError:
-    """Return the error of a query that DuckDB does not bind: an UnknownNameError where a name means nothing."""
     message = message_of(error)
     if _UNKNOWN.search(message):
         return UnknownNameError(message)
@@ -114,18 +109,7 @@ _BATCH_ROWS = 2048
 """Rows of a result that are brought at once."""
 
 
-@dataclass(eq=False, slots=True)
-class _Work(Work):
-    """One statement under way, on a connection of its own. `busy`: the engine is in it."""
-
-    cursor: duckdb.DuckDBPyConnection
-    rows: Any = None
-    reader: Any = None
-    busy: bool = False
-    lock: threading.RLock = field(default_factory=threading.RLock)
-
-
-class DuckDBSession(MultiStreamSession[_Work]):
+class DuckDBSession(MultiStreamSession):
     """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
 
     Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
@@ -148,7 +132,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
         first_rows: int | None = None,  # noqa: ARG002
         parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT lazily; closing the iterator stops the engine."""
         work = self._begin()
         try:
             with self._step(work):
@@ -163,7 +146,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         with self._statement() as cursor:
             _check_select(sql)
             rows = _run(cursor, sql, parameters)
@@ -183,13 +165,11 @@ class DuckDBSession(MultiStreamSession[_Work]):
             return table
 
     def create(self, name: str, sql: str) -> int:
-        """Make the temporary table `name` from a SELECT; give its number of rows."""
         with self._statement() as cursor:
             _check_select(sql)
             return self._make(cursor, name, sql.strip().rstrip(";"))
 
     def store(self, name: str, table: pa.Table) -> None:
-        """Make the temporary table `name` from Arrow data."""
         with self._statement() as cursor:
             cursor.register("stored", table)
             try:
@@ -198,7 +178,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 cursor.unregister("stored")
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Return catalog, schema and name of the temporary table `name`."""
         return (self._work, "main", self._prefix + name)
 
     def _locks(self) -> list[Lock]:
@@ -218,7 +197,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
             self._tables.append(name)
         return int(row[0]) if row else 0
 
-    def _batches(self, work: _Work) -> Iterator[pa.RecordBatch]:
+    def _batches(self, work: Work) -> Iterator[pa.RecordBatch]:
         try:
             while True:
                 with self._step(work):
@@ -232,7 +211,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
 
     @contextmanager
     def _statement(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Give a connection for one statement that ends within the block."""
         work = self._begin()
         try:
             with self._step(work):
@@ -241,18 +219,16 @@ class DuckDBSession(MultiStreamSession[_Work]):
             self._end(work)
 
     def order_as_planned(self) -> None:
-        """Let ORDER BY mean in every statement what plans take it for, under any settings of the owner."""
         self._ordered = not self._owned
 
-    def _new_work(self) -> _Work:
+    def _new_work(self) -> Work:
         cursor = self._connect()
         if self._ordered:
             cursor.execute("SET SESSION default_null_order = 'nulls_last'; SET SESSION default_order = 'asc'")
-        return _Work(cursor)
+        return Work(cursor)
 
     @contextmanager
-    def _step(self, work: _Work) -> Iterator[None]:
-        """Let the engine work within the block, and give its errors our names."""
+    def _step(self, work: Work) -> Iterator[None]:
         with work.lock:
             with self._state:
                 if work.stopped:
@@ -267,7 +243,7 @@ class DuckDBSession(MultiStreamSession[_Work]):
                 with self._state:  # whoever interrupts it is done before it is closed
                     work.busy = False
 
-    def _end(self, work: _Work) -> None:
+    def _end(self, work: Work) -> None:
         with work.lock:
             if work.reader is not None:
                 work.reader.close()
@@ -276,7 +252,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
         self._forget(work)
 
     def _cancel_stopped(self) -> bool:
-        """Interrupt the stopped works that the engine is in; tell whether there were any."""
         with self._state:
             busy = [work for work in self._active if work.stopped and work.busy]
             for work in busy:
@@ -284,7 +259,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
         return bool(busy)
 
     def _translate_error(self, error: Exception) -> DatabaseError:
-        """Return the engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
             return self._stop_error()
         if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
@@ -303,7 +277,6 @@ class DuckDBSession(MultiStreamSession[_Work]):
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
-    """Return the rows of a statement, not yet fetched, with values bound to its parameters."""
     return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
 
 
@@ -323,7 +296,6 @@ def file_literal(path: object) -> str:
 
 @lru_cache(maxsize=256)
 def _check_select(sql: str) -> None:
-    """Raise NotSupportedError unless the text is one SELECT."""
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type.name != "SELECT":
         kinds = ", ".join(s.type.name for s in statements) or "nothing"

@@ -16,16 +16,7 @@ import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.session import binding_error
-from almanaq.engines.duckdb.trees import (
-    column,
-    has_text,
-    lookups,
-    mark_pivots,
-    select,
-    statement,
-    subquery,
-    walk,
-)
+from almanaq.engines.duckdb.trees import column, has_text, lookups, mark_pivots, select, statement, subquery, walk
 from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
@@ -56,6 +47,7 @@ _EXPRESSIONS = frozenset(
     ]
 )
 _NO_PLACE = 2**63
+_SYSTEM_SCHEMAS = {"main", "system", "temp", "pg_catalog", "information_schema"}
 _TEXTS = {'"NULL"': "VARCHAR", "NULL": "VARCHAR"}
 """The type of a text function where DuckDB only binds, and what it is."""
 _SHOWN = frozenset(["DESCRIBE", "SUMMARY"])
@@ -66,8 +58,6 @@ Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The members of WITH that a part of a query may name, by the forms in which DuckDB finds names."""
-
     members: frozenset[str] = frozenset()
     recurring: frozenset[str] = frozenset()
     """Those that it is the recursive part of, whose rows so far are `recurring.name`."""
@@ -87,8 +77,6 @@ class StatementReader:
 
     Args:
         connection: of the reader's own; it only parses and describes.
-        catalog: the relations that queries may name.
-        functions: the functions of the instance.
         views: gives the SQL of a view whose author is not known to be us, None of other relations.
     """
 
@@ -104,23 +92,18 @@ class StatementReader:
         self._known_views: dict[str, str | None] = {}
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked.
-
-        Args:
-            allowed: names of functions that the user vouches for.
-
-        Raises:
-            QuerySyntaxError: no SQL; RefusedQueryError: anything but one query that reads, or a function that is not
-                allowed; UnknownNameError: no such relation or function.
-        """
+        """Return the one query that a text holds, checked; `allowed` are functions that the user vouches for."""
         check_length(text)
         tree = self.parse(text)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
         sql = written = self.write(tree)
         if check.methods:
-            for node in check.methods:
-                _write_as_function(node)
+            for node in check.methods:  # `x.lower()` is `lower(x)`
+                *before, name = node["qualified_name"]["path"]
+                named = {**column(*before), "query_location": node["query_location"]}
+                node["arguments"].insert(0, {"name": "", "expression": named})
+                node["qualified_name"]["path"], node["schema"], node["catalog"] = [name], "", ""
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
@@ -132,11 +115,7 @@ class StatementReader:
         return tuple((mark, self.shown(query)) for mark, query in lookups(tree, self.parse))
 
     def shown(self, tree: Node, sql: str = "") -> str:
-        """Return the SQL of a placed tree in which relations have the columns that queries may read.
-
-        Args:
-            sql: what is written of the tree as it is, where that is known.
-        """
+        """Return the SQL of a placed tree whose relations have the columns that may be read."""
         narrowed = {r.location: r for r in self.catalog.relations if r.is_narrowed}
         if not narrowed:
             return sql or self.write(tree)
@@ -157,7 +136,6 @@ class StatementReader:
                     item["alias"] = self.write(statement(select([item], None))).removeprefix("SELECT ")
 
     def parse(self, text: str) -> Node:
-        """Return DuckDB's tree of the one query in a text."""
         try:
             ((written,),) = self._ask("SELECT json_serialize_sql($1::VARCHAR)", [text])
         except (duckdb.Error, UnicodeEncodeError) as error:
@@ -176,7 +154,6 @@ class StatementReader:
         return statement
 
     def write(self, tree: Node) -> str:
-        """Return the SQL of a tree."""
         whole = json.dumps({"error": False, "statements": [tree]})
         try:
             ((text,),) = self._ask("SELECT json_deserialize_sql($1::JSON)", [whole])
@@ -185,7 +162,6 @@ class StatementReader:
         return str(text)
 
     def describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
-        """Return the names and types of a query's columns; raises DuckDB's error where it does not bind."""
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
             return [(str(row[0]), str(row[1])) for row in self._ask(f"DESCRIBE {described}", parameters)]
@@ -195,7 +171,6 @@ class StatementReader:
         return self.describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
 
     def with_literals(self, sql: str, parameters: Parameters) -> str:
-        """Return a query with its parameters written out."""
         named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
         tree = self.parse(sql)
         for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
@@ -217,7 +192,6 @@ class StatementReader:
         return str(nulls), str(direction)
 
     def type_names(self) -> dict[str, str]:
-        """Return the names of the types that DuckDB has, and what each stands for."""
         return dict(self._ask("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal"))
 
     def _ask(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
@@ -228,7 +202,6 @@ class StatementReader:
 
     @property
     def guards(self) -> bool:
-        """Whether there are columns that no query may read."""
         return self.catalog.restricted or any(relation.withheld for relation in self.catalog.relations)
 
     def is_own_type(self, name: str) -> bool:
@@ -247,8 +220,6 @@ class StatementReader:
 
 @dataclass
 class _Check:
-    """One walk over a tree: refuses what no query may do, and writes where each relation is."""
-
     reader: StatementReader
     text: str
     allowed: frozenset[str]
@@ -262,7 +233,6 @@ class _Check:
     _in_view: bool = False
 
     def query(self, node: Node, scope: _Scope) -> None:
-        """Check a SELECT, a set operation or a recursive one."""
         if node["type"] not in _QUERIES:
             what = str(node["type"]).removesuffix("_NODE").removesuffix("_QUERY").replace("_", " ")
             raise RefusedQueryError(f"only a query that reads may run here, and this one holds {what}")
@@ -281,7 +251,6 @@ class _Check:
         self._parts([part for key, part in node.items() if key != "cte_map"], scope)
 
     def _parts(self, value: Any, scope: _Scope) -> None:
-        """Check everything in a part of a node."""
         if isinstance(value, list):
             for item in value:
                 self._parts(item, scope)
@@ -337,7 +306,6 @@ class _Check:
         self._parts([part for key, part in node.items() if key not in ("qualified_name", "literal", "value")], scope)
 
     def _table(self, node: Node, scope: _Scope) -> None:
-        """Check that a name in FROM is a relation's or a member's of WITH, and write where the relation is."""
         path = node["qualified_name"]["path"]
         name = ".".join(path)
         if scope.has(path):
@@ -355,7 +323,6 @@ class _Check:
         self._view(relation)
 
     def _view(self, relation: Relation) -> None:
-        """Check what a view of the user's own instance does before it is read."""
         definition = self.reader.view(relation) if relation.name not in self._views_seen else None
         self._views_seen.add(relation.name)
         if definition is not None:
@@ -367,11 +334,11 @@ class _Check:
                 raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
 
     def _function(self, node: Node, *, in_from: bool = False) -> None:
-        """Check a call."""
         path = node["qualified_name"]["path"]
         name = path[-1]
         if len(path) > 1:
-            if in_from or path[0].lower() in self._schemas():
+            places = {part.lower() for relation in self.reader.catalog.relations for part in relation.location[:-1]}
+            if in_from or path[0].lower() in places | _SYSTEM_SCHEMAS:
                 raise RefusedQueryError(f"call {name}() without the name of a schema", **_place(node, self.text, 0))
             self.methods.append(node)
         if name.lower() in TEXT_FUNCTIONS and not in_from and not self._in_view:
@@ -391,12 +358,7 @@ class _Check:
             **_place(node, self.text, len(name)),
         )
 
-    def _schemas(self) -> frozenset[str]:
-        places = {part.lower() for relation in self.reader.catalog.relations for part in relation.location[:-1]}
-        return frozenset(places | {"main", "system", "temp", "pg_catalog", "information_schema"})
-
     def _macro(self, name: str, entry: Function) -> None:
-        """Check what a macro of the database's own is made of."""
         if name.lower() in self.expanding:
             return
         text = entry.definition if entry.kind == "table_macro" else f"SELECT {entry.definition}"
@@ -410,18 +372,16 @@ class _Check:
 
 
 def _refuse_unread(read: Node, text: str) -> NoReturn:
-    """Raise the error of a text that DuckDB does not read as queries."""
     message = str(read["error_message"])
     if message == _MULTIPLE:
         kinds = ", ".join(dict.fromkeys(str(s.type.name) for s in duckdb.extract_statements(text)))
         raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kinds}")
-    position = read.get("position")
-    place = {"start": int(position), "end": int(position)} if position is not None and str(position).isdigit() else {}
+    position = str(read.get("position"))
+    place = {"start": int(position), "end": int(position)} if position.isdigit() else {}
     raise QuerySyntaxError(message.splitlines()[0] + clause_meant(text, place.get("start")), query=text, **place)
 
 
 def _place(node: Node, text: str, length: int) -> dict[str, Any]:
-    """Return where a node is written; nothing where DuckDB does not tell."""
     start = node.get("query_location", _NO_PLACE)
     if start >= _NO_PLACE:
         start = node.get("function", {}).get("query_location", _NO_PLACE) if "function" in node else _NO_PLACE
@@ -440,17 +400,7 @@ def _put_place(node: Node, relation: Relation, called: str) -> None:
         node["alias"] = called
 
 
-def _write_as_function(node: Node) -> None:
-    """Write `x.lower()` as `lower(x)`."""
-    path = node["qualified_name"]["path"]
-    named = {**column(*path[:-1]), "query_location": node["query_location"]}
-    node["arguments"].insert(0, {"name": "", "expression": named})
-    node["qualified_name"]["path"] = [path[-1]]
-    node["schema"] = node["catalog"] = ""
-
-
 def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> None:
-    """Put a subquery of what queries may read in the place of a relation."""
     inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
     if relation.definition:
         inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]

@@ -51,17 +51,15 @@ def _query_of_array(node: Node) -> Node | None:
 def flatten_joins(tree: Node) -> None:
     """Write `a, (b JOIN c ON d)` as `(a, b) JOIN c ON d`, into a tree: sqlglot reads joins from left to right."""
     for join in [node for node in walk(tree) if node.get("type") == "JOIN"]:
-        while _is_cross(join) and join["right"]["type"] == "JOIN" and join["right"]["join_type"] in ("INNER", "LEFT"):
+        while join["ref_type"] == "CROSS" and join.get("condition") is None and not join.get("using_columns"):
             right = join["right"]
+            if right["type"] != "JOIN" or right["join_type"] not in ("INNER", "LEFT"):
+                break
             if right.get("using_columns") or right["ref_type"] not in ("REGULAR", "CROSS"):
                 break
             first = {**copy.deepcopy(join), "right": right["left"], "is_implicit": False}
             join.clear()
             join.update(right, left=first)
-
-
-def _is_cross(join: Node) -> bool:
-    return join["ref_type"] == "CROSS" and join.get("condition") is None and not join.get("using_columns")
 
 
 def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
@@ -78,7 +76,7 @@ def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
             else:
                 keys.append(number)
         query["aggregate_handling"] = "STANDARD_HANDLING"
-        query["group_expressions"] = [_number(number) for number in keys]
+        query["group_expressions"] = [integer(number) for number in keys]
         query["group_sets"] = [list(range(len(keys)))]
 
 
@@ -93,41 +91,27 @@ def _aggregates(node: Any, aggregates: frozenset[str]) -> bool:
 
 
 def write_null_order(tree: Node, nulls: str, direction: str) -> None:
-    """Write where NULLs come, and the direction, where a connection's settings are not DuckDB's own, into a tree.
-
-    A key that holds a text function puts NULL last unless the query says otherwise (semantics 7).
-
-    Args:
-        nulls, direction: the settings `default_null_order` and `default_order`, in capitals.
-    """
+    """Write the order that a connection's settings mean into a tree; a key with a text function puts NULL last."""
     for order in [node for node in walk(tree) if "null_order" in node]:
         if order["type"] == "ORDER_DEFAULT" and direction.startswith("DESC"):
             order["type"] = "DESCENDING"
         falling = order["type"] == "DESCENDING"
-        first = (
-            nulls == "NULLS_FIRST"
-            or nulls == f"NULLS_{'LAST_ON_ASC_FIRST_ON_DESC' if falling else 'FIRST_ON_ASC_LAST_ON_DESC'}"
-        )
-        if order["null_order"] == "ORDER_DEFAULT" and first and not has_text(order):
+        first = ("NULLS_FIRST", f"NULLS_{'LAST_ON_ASC_FIRST_ON_DESC' if falling else 'FIRST_ON_ASC_LAST_ON_DESC'}")
+        if order["null_order"] == "ORDER_DEFAULT" and nulls in first and not has_text(order):
             order["null_order"] = "NULLS FIRST"
 
 
 def number_order(tree: Node, count: Callable[[], int]) -> Node:
-    """Return a tree with the numbers of the outputs in the place of ORDER BY ALL; itself where that is not written.
-
-    Args:
-        count: gives the number of outputs.
-    """
-    found = [
-        modifier for modifier in tree["node"].get("modifiers", ()) if any(map(_is_all, modifier.get("orders", ())))
-    ]
-    if not found:
+    """Return a tree with the numbers of the outputs in the place of ORDER BY ALL; itself where that is not written."""
+    if not any(
+        _is_all(order) for modifier in tree["node"].get("modifiers", ()) for order in modifier.get("orders", ())
+    ):
         return tree
     made = copy.deepcopy(tree)
     for modifier in made["node"]["modifiers"]:
         orders = modifier.get("orders")
         if orders and len(orders) == 1 and _is_all(orders[0]):
-            modifier["orders"] = [{**orders[0], "expression": _number(i + 1)} for i in range(count())]
+            modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count())]
     return made
 
 
@@ -136,7 +120,7 @@ def _is_all(order: Node) -> bool:
     return star.get("type") == "STAR" and bool(star.get("columns")) and star.get("expr") is None
 
 
-def _number(value: int) -> Node:
+def integer(value: int) -> Node:
     literal = {"kind": "INTEGER", "text": str(value)}
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **_NOWHERE}
 
@@ -153,12 +137,10 @@ def walk(value: Any) -> Iterator[Node]:
 
 
 def has_text(value: Any) -> bool:
-    """Return whether a text function stands in a tree."""
     return any(map(is_text_call, walk(value)))
 
 
 def is_text_call(node: Node) -> bool:
-    """Return whether a node is a call of a text function."""
     return node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in DECLARED
 
 
@@ -179,15 +161,12 @@ def _is_beyond(node: Node) -> bool:
     if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE"):
         return True
     if kind == "JOIN":
-        apart = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI") and has_text(
-            node.get("condition")
-        )
-        return apart or node.get("ref_type") in ("ASOF", "POSITIONAL")
+        half = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI")
+        return (half and has_text(node.get("condition"))) or node.get("ref_type") in ("ASOF", "POSITIONAL")
     return node.get("limit_type") == "PERCENTAGE"
 
 
 def items_of(item: Node | None) -> Iterator[Node]:
-    """Yield the items that a FROM joins."""
     if item is not None and item["type"] == "JOIN":
         yield from items_of(item["left"])
         yield from items_of(item["right"])
@@ -208,7 +187,6 @@ def names_in(value: Any) -> set[str]:
 
 
 def column(*path: str) -> Node:
-    """Return the expression that names a column."""
     return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path), **_NOWHERE}
 
 
@@ -223,7 +201,6 @@ def select(shown: list[Node], item: Node | None) -> Node:
 
 
 def select_all(item: Node) -> Node:
-    """Return a query of all the rows and columns of an item of FROM."""
     star = {
         **{"class": "STAR", "type": "STAR", "alias": "", "relation_name": "", "exclude_list": [], "replace_list": []},
         **{"columns": False, "expr": None, "qualified_exclude_list": [], "rename_list": [], **_NOWHERE},
@@ -232,20 +209,15 @@ def select_all(item: Node) -> Node:
 
 
 def statement(query: Node) -> Node:
-    """Return the statement that a query is."""
     return {"node": query, "named_param_map": []}
 
 
 def subquery(query: Node, alias: str) -> Node:
-    """Return an item of FROM that reads a query."""
-    return {
-        **{"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": []},
-        "subquery": statement(query),
-    }
+    item: Node = {"type": "SUBQUERY", "alias": alias, "sample": None, "column_name_alias": []}
+    return {**item, "subquery": statement(query)}
 
 
 def without_places(node: Any) -> Any:
-    """Return a tree without where its parts are written."""
     if isinstance(node, list):
         return [without_places(part) for part in node]
     if isinstance(node, dict):
@@ -268,14 +240,15 @@ def mark_pivots(text: str) -> str:
         tokens = sqlglot.tokenize(text, read="duckdb")
     except TokenError:
         return text
-    places = [place for i, token in enumerate(tokens) if _is_pivot(token) for place in _bare_ends(tokens, i)]
+    places = [
+        place
+        for i, token in enumerate(tokens)
+        if token.token_type == TokenType.PIVOT or token.text.upper() in ("PIVOT", "PIVOT_WIDER")
+        for place in _bare_ends(tokens, i)
+    ]
     for number, place in sorted(enumerate(sorted(places)), reverse=True):
         text = f"{text[:place]} IN ('{MARK}{number}'){text[place:]}"
     return text
-
-
-def _is_pivot(token: Token) -> bool:
-    return token.token_type == TokenType.PIVOT or token.text.upper() in ("PIVOT", "PIVOT_WIDER")
 
 
 def _bare_ends(tokens: list[Token], pivot: int) -> Iterator[int]:
@@ -301,15 +274,12 @@ def _bare_ends(tokens: list[Token], pivot: int) -> Iterator[int]:
 
 
 def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:
-    """Return for each mark in a tree the query of its values, as text and in their order.
-
-    Args:
-        parse: gives the tree of a text.
-    """
+    """Return for each mark in a tree the query of its values, as text and in their order."""
     found: list[tuple[str, Node]] = []
     for item in [node for node in walk(tree) if node.get("type") == "PIVOT"]:
         for pivot in item["pivots"]:
-            for mark in filter(None, map(_mark_of, pivot["entries"])):
+            values = [(entry.get("star_expr") or {}).get("literal") or {} for entry in pivot["entries"]]
+            for mark in (text for value in values if (text := str(value.get("text", ""))).startswith(MARK)):
                 query = parse("SELECT DISTINCT CAST(v AS VARCHAR) AS v FROM t WHERE v IS NOT NULL ORDER BY 1")
                 select, (expression,) = query["node"], pivot["pivot_expressions"]
                 select["select_list"][0]["child"] = copy.deepcopy(expression)
@@ -318,8 +288,3 @@ def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:
                 select["cte_map"] = copy.deepcopy(tree["node"]["cte_map"])
                 found.append((mark, query))
     return found
-
-
-def _mark_of(entry: Node) -> str:
-    text = str(((entry.get("star_expr") or {}).get("literal") or {}).get("text", ""))
-    return text if text.startswith(MARK) else ""

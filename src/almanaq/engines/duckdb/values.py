@@ -50,8 +50,6 @@ _MICROSECONDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A relation whose columns Arrow can hold, and what its columns are."""
-
     relation: duckdb.DuckDBPyRelation
     names: Sequence[str]
     kinds: Sequence[DuckDBPyType]
@@ -70,11 +68,7 @@ class Export:
 
 
 def export(relation: duckdb.DuckDBPyRelation) -> Export:
-    """Return a relation with the columns as text that Arrow cannot hold.
-
-    Raises:
-        NotSupportedError: a column holds states of aggregates.
-    """
+    """Return a relation with the columns as text that Arrow cannot hold; states of aggregates are refused."""
     names, kinds = relation.columns, relation.types
     carried = [_export_type(name, kind) for name, kind in zip(names, kinds, strict=True)]
     if any(carried):
@@ -84,7 +78,6 @@ def export(relation: duckdb.DuckDBPyRelation) -> Export:
 
 
 def _export_type(name: str, kind: DuckDBPyType) -> str | None:
-    """Return the type as which a column leaves the engine; None: its own."""
     if kind.id in _SAME and str(kind) != "AGGREGATE_STATE":
         return None
     written = str(kind)
@@ -94,7 +87,6 @@ def _export_type(name: str, kind: DuckDBPyType) -> str | None:
 
 
 def _text_type(kind: DuckDBPyType) -> str:
-    """Return a type with VARCHAR in place of what travels as text."""
     if kind.id in _TEXT:
         return "VARCHAR"
     if kind.id not in _COMPOUND:
@@ -111,11 +103,8 @@ def _text_type(kind: DuckDBPyType) -> str:
 
 
 def _parts(kind: DuckDBPyType) -> list[tuple[str, DuckDBPyType]]:
-    """Return the types that a compound one holds, by name."""
-    children: list[Any] = kind.children
-    if kind.id == "union":
-        return children[1:]  # the first is the tag
-    return children[:1] if kind.id == "array" else children
+    children: list[Any] = kind.children  # of a union the first is the tag, of an array the second the size
+    return children[1:] if kind.id == "union" else children[:1] if kind.id == "array" else children
 
 
 def _size(kind: DuckDBPyType) -> int:
@@ -124,12 +113,10 @@ def _size(kind: DuckDBPyType) -> int:
 
 
 def _holds(kind: DuckDBPyType, is_it: Callable[[DuckDBPyType], bool]) -> bool:
-    """Return whether a type, or one within it, is such."""
     return is_it(kind) or (kind.id in _COMPOUND and any(_holds(part, is_it) for _, part in _parts(kind)))
 
 
 def _is_same(kind: DuckDBPyType) -> bool:
-    """Return whether Arrow's Python values of a type are the client's."""
     return kind.id in _SAME or (kind.id in ("list", "struct") and all(_is_same(part) for _, part in _parts(kind)))
 
 
@@ -140,13 +127,10 @@ def _metadata(field: pa.Field, kind: DuckDBPyType) -> dict[bytes, bytes] | None:
 
 
 def _decode_dictionaries(type_: pa.DataType) -> pa.DataType:
-    """Return a type with text where ENUMs are, which DuckDB sends as dictionaries."""
-    if pa.types.is_dictionary(type_):
+    if pa.types.is_dictionary(type_):  # as which DuckDB sends ENUMs
         return type_.value_type
-    if pa.types.is_list(type_):
-        inner = _decode_dictionaries(type_.value_type)
-        return type_ if inner == type_.value_type else pa.list_(inner)
-    return type_
+    inner = _decode_dictionaries(type_.value_type) if pa.types.is_list(type_) else None
+    return type_ if inner is None or inner == type_.value_type else pa.list_(inner)
 
 
 def as_stored(field: pa.Field) -> str:
@@ -159,18 +143,14 @@ def as_stored(field: pa.Field) -> str:
 
 
 def kind_of(field: pa.Field) -> DuckDBPyType | None:
-    """Return DuckDB's type of a column, where Arrow's does not say it."""
     written = (field.metadata or {}).get(TYPE)
     return None if written is None else _kind(written.decode())
 
 
-@lru_cache(maxsize=256)
-def _kind(written: str) -> DuckDBPyType:
-    return DuckDBPyType(written)
+_kind = lru_cache(maxsize=256)(DuckDBPyType)
 
 
 def is_object(kind: DuckDBPyType) -> bool:
-    """Return whether pandas gets the Python values of a type."""
     return _holds(kind, lambda part: part.id in _OBJECTS)
 
 
@@ -180,14 +160,15 @@ def python_values(field: pa.Field, column: pa.ChunkedArray | pa.Array, *, exact:
     Args:
         exact: give what the client would change as it is: months of intervals, nanoseconds, infinities (as text), and
             FLOAT as the shortest number that it stands for.
-
-    Raises:
-        DataError: an interval that Python has no timedelta for.
     """
     kind = kind_of(field)
     assert kind is not None
     if _holds(kind, lambda part: part.id == "variant"):
-        return _read_variants(field, column, kind)
+        whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
+        try:
+            return _ask_engine(pa.table([whole], schema=pa.schema([field])), f"#1::{kind}")
+        except duckdb.Error as error:
+            raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     try:
         return [value for chunk in chunks for value in _values(chunk, kind, exact)]
@@ -292,6 +273,10 @@ def _in_zone(value: datetime.datetime, zone: str) -> datetime.datetime:
     return value.replace(tzinfo=datetime.UTC).astimezone(ZoneInfo(zone))
 
 
+def _timedelta(span: Any) -> datetime.timedelta:  # a month as 30 days, as the client has it
+    return datetime.timedelta(days=span.months * 30 + span.days, microseconds=span.nanoseconds // 1000)
+
+
 def _read_moment(text: str, kind: DuckDBPyType, zone: str | None, exact: bool) -> Any:
     """Return the value of DuckDB's text, in UTC; the text itself where Python has no such value."""
     if text.endswith("infinity") and not exact:
@@ -305,37 +290,19 @@ def _read_moment(text: str, kind: DuckDBPyType, zone: str | None, exact: bool) -
     return text
 
 
-def _timedelta(span: Any) -> datetime.timedelta:
-    """Return an interval as the client does: a month as 30 days."""
-    return datetime.timedelta(days=span.months * 30 + span.days, microseconds=span.nanoseconds // 1000)
-
-
 # --- what only the engine knows to read
 
 _engine: duckdb.DuckDBPyConnection | None = None
 _opening = threading.Lock()
 
 
-def _cursor() -> duckdb.DuckDBPyConnection:
-    """Return a connection to an engine that holds nothing."""
+def _ask_engine(table: pa.Table, expression: str) -> list[Any]:
+    """Return the values of an expression over a table, as an engine that holds nothing gives them."""
     global _engine
     with _opening:
         if _engine is None:
             _engine = duckdb.connect()
             _engine.execute("SET GLOBAL TimeZone = 'UTC'")
-        return _engine.cursor()
-
-
-def _ask_engine(table: pa.Table, expression: str) -> list[Any]:
-    """Return the values of an expression over a table as DuckDB's client gives them."""
-    with _cursor() as cursor:
+        cursor = _engine.cursor()
+    with cursor:
         return [value for (value,) in cursor.from_arrow(table).project(expression).fetchall()]
-
-
-def _read_variants(field: pa.Field, column: pa.ChunkedArray | pa.Array, kind: DuckDBPyType) -> list[Any]:
-    """Return the values of a column that holds VARIANT, whose binary form is DuckDB's."""
-    whole = column.take(pa.array(range(len(column)), pa.int64()))  # DuckDB reads no structs of a slice
-    try:
-        return _ask_engine(pa.table([whole], schema=pa.schema([field])), f"#1::{kind}")
-    except duckdb.Error as error:
-        raise DataError(f"the column {field.name!r} cannot be given as Python values: {error}") from error

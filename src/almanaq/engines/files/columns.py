@@ -54,7 +54,7 @@ def type_column(name: str, column: Any, hints: ColumnHints = _NO_HINTS) -> tuple
     found = _infer(name, counts, hints)
     if found.values is None:
         return column, found.report
-    return typed_cells(cells, found).take(encoded.indices), found.report
+    return convert_cells(cells, found).take(encoded.indices), found.report
 
 
 def _type_few(name: str, column: Any, hints: ColumnHints) -> tuple[Any, ColumnReport]:
@@ -71,10 +71,10 @@ def _type_few(name: str, column: Any, hints: ColumnHints) -> tuple[Any, ColumnRe
     found = _infer(name, Counter(present), hints)
     if found.values is None:
         return column, found.report
-    return typed_cells(cells, found), found.report
+    return convert_cells(cells, found), found.report
 
 
-def typed_cells(cells: list[Any], found: TypedColumn) -> Any:
+def convert_cells(cells: list[Any], found: TypedColumn) -> Any:
     """Return the values of distinct cells, in their order, as an Arrow array."""
     values = [(found.values or {}).get(cell) for cell in cells]
     if found.report.type == "time":
@@ -93,10 +93,7 @@ def _infer(name: str, counts: dict[str, int], hints: ColumnHints) -> TypedColumn
 
 
 def value_column(name: str, values: list[Any], hints: ColumnHints = _NO_HINTS) -> tuple[Any, ColumnReport]:
-    """Return a column of JSON's or a workbook's values: of their type, lists of one type as arrays, all else as text.
-
-    Strings that are digits only were quoted on purpose and stay text.
-    """
+    """Return a column of JSON's or a workbook's values: of their type, of lists as arrays, all else as text."""
     nans = sum(isinstance(value, float) and value != value for value in values)
     if nans:
         values = [None if isinstance(value, float) and value != value else value for value in values]
@@ -114,15 +111,17 @@ def _value_column(name: str, values: list[Any], hints: ColumnHints) -> tuple[Any
             return _report(name, pa.array(values, pa.list_(element)), cells)
     elif kinds and kinds != {str} and not hints.type and (type_ := _arrow_type(kinds)) is not None:
         try:
-            return _report(name, pa.array(_alike(values, type_), type_), cells)
+            if pa.types.is_timestamp(type_):  # days among moments are their midnights
+                values = [datetime(v.year, v.month, v.day) if type(v) is date else v for v in values]
+            return _report(name, pa.array(values, type_), cells)
         except (pa.ArrowException, OverflowError):  # an integer beyond 64 bits
             return _report(name, pa.array([_text(value) for value in values], pa.large_string()), cells)
     texts = pa.chunked_array([pa.array([_text(value) for value in values], pa.large_string())])
+    # Strings that are digits only were quoted on purpose and stay text.
     return type_column(name, texts, ColumnHints(kinds != {str}, hints.file, hints.said, hints.type))
 
 
 def _arrow_type(kinds: set[type]) -> pa.DataType | None:
-    """Return the Arrow type that holds values of these Python types, None when none does."""
     if kinds <= {str}:
         return pa.large_string()
     if kinds <= {int, float} and float in kinds:
@@ -131,13 +130,6 @@ def _arrow_type(kinds: set[type]) -> pa.DataType | None:
         return pa.timestamp("us") if datetime in kinds else pa.date32()
     single = {bool: pa.bool_(), int: pa.int64(), time: pa.time64("us"), timedelta: pa.duration("us")}
     return single.get(next(iter(kinds))) if len(kinds) == 1 else None
-
-
-def _alike(values: list[Any], type_: pa.DataType) -> list[Any]:
-    """Return days among moments as their midnights."""
-    if not pa.types.is_timestamp(type_):
-        return values
-    return [datetime(v.year, v.month, v.day) if type(v) is date else v for v in values]
 
 
 def _text(value: Any) -> str | None:
@@ -161,15 +153,27 @@ Place = tuple[str, str]
 _TELLING = {("id",), ("uuid",), ("key",), ("code",)}
 _COMMON = {(each,) for each in "name title date year number no index rank value type row position n".split()}
 """Names that columns of unrelated tables share."""
+_NEARLY = 0.9
 _TYPES = {"BIGINT": "number", "INTEGER": "number", "VARCHAR": "text"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
     place: Place
+    name: str
+    """As SQL names it."""
     columns: Mapping[str, str]
     words: tuple[str, ...]
     key: str = ""
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        return (*self.words[:-1], singular(self.words[-1])) if self.words else ()
+
+    def has_key_called(self, name: str) -> bool:
+        """Tell whether a column is called as the key of its table: `id`, or `order_id` of `orders`."""
+        words = words_of(name)
+        return words[-1:] in _TELLING and words[:-1] in ((), self.words, self.single)
 
 
 def infer_keys(
@@ -181,17 +185,24 @@ def infer_keys(
     name, unique and never null. A column refers to it that is called `order_id` too, or `order`, and holds no value
     that the key lacks; where it holds few such values, it is a near reference.
     """
-    tables = [
-        _with_key(connection, database, table, declared[table.place])
-        for table in _tables(connection, database, declared)
-    ]
+    columns: dict[Place, dict[str, str]] = {}
+    for schema, name, column, type_ in connection.execute(  # of no view: looking for keys would read all of it
+        "SELECT c.schema_name, c.table_name, column_name, c.data_type FROM duckdb_columns() c JOIN duckdb_tables() t"
+        " USING (database_name, schema_name, table_name) WHERE database_name = ? ORDER BY column_index",
+        [database],
+    ).fetchall():
+        columns.setdefault((schema, name), {})[column] = _TYPES.get(type_, "")
+    tables = []
+    for place in filter(columns.__contains__, declared):
+        table = _Table(place, quote(database, *place), columns[place], words_of(place[1]))
+        tables.append(replace(table, key=_find_key(connection, table, declared[place].key)))
     found, referred = dict(declared), set()
     for table in tables:
         foreign, near = list(declared[table.place].foreign_keys), []
         for other in tables:
-            column = _referring(table, other)
+            column = _find_reference(table, other)
             if column and not any(own == (column,) for own, _, _ in foreign):
-                values, strays = _count_strays(connection, database, (table, column), other)
+                values, strays = _count_strays(connection, table, column, other)
                 if 0 < strays <= (1 - _NEARLY) * values:
                     near.append(NearReference(column, other.place[1], other.key, values, strays))
                 if values and not strays:
@@ -199,51 +210,33 @@ def infer_keys(
                     referred.add(other.place)
         found[table.place] = replace(declared[table.place], foreign_keys=tuple(foreign), near_references=tuple(near))
     for table in tables:
-        if table.key and not found[table.place].key and (_tells(table.key, table) or table.place in referred):
+        if table.key and not found[table.place].key and (table.has_key_called(table.key) or table.place in referred):
             found[table.place] = replace(found[table.place], key=(table.key,))
     return found
 
 
-def _tables(
-    connection: duckdb.DuckDBPyConnection, database: str, declared: Mapping[Place, RelationSchema]
-) -> list[_Table]:
-    """Return the tables, no views: those are read in place, and looking for keys would read all of them."""
-    columns: dict[Place, dict[str, str]] = {}
-    for schema, table, column, type_ in connection.execute(
-        "SELECT c.schema_name, c.table_name, column_name, c.data_type FROM duckdb_columns() c JOIN duckdb_tables() t"
-        " USING (database_name, schema_name, table_name) WHERE database_name = ? ORDER BY column_index",
-        [database],
-    ).fetchall():
-        columns.setdefault((schema, table), {})[column] = _TYPES.get(type_, "")
-    return [_Table(place, columns[place], words_of(place[1])) for place in declared if place in columns]
+def _find_key(connection: duckdb.DuckDBPyConnection, table: _Table, declared: tuple[str, ...]) -> str:
+    """Return the column that may be the key of a table: one called so, else its first; "" for none."""
+    if declared:
+        return declared[0] if len(declared) == 1 else ""
+    for name in (*filter(table.has_key_called, table.columns), *list(table.columns)[:1]):
+        column = quote(name)
+        counts = f"SELECT count(*), count({column}), count(DISTINCT {column}) FROM {table.name}"
+        if table.columns[name]:
+            ((rows, values, distinct),) = connection.execute(counts).fetchall()
+            if rows and rows == values == distinct:
+                return name
+    return ""
 
 
-def _with_key(connection: duckdb.DuckDBPyConnection, database: str, table: _Table, entry: RelationSchema) -> _Table:
-    """Return a table with the column that may be its key: one called so, else its first."""
-    if entry.key:
-        return replace(table, key=entry.key[0] if len(entry.key) == 1 else "")
-    called = [name for name in table.columns if _tells(name, table)]
-    for name in (*called, *list(table.columns)[:1]):
-        if table.columns[name] and _is_unique(connection, (database, *table.place), name):
-            return replace(table, key=name)
-    return table
-
-
-def _tells(name: str, table: _Table) -> bool:
-    """Tell whether a column is called as the key of its table: `id`, or `order_id` of `orders`."""
-    words = words_of(name)
-    single = (*table.words[:-1], singular(table.words[-1])) if table.words else ()
-    return words[-1:] in _TELLING and words[:-1] in ((), table.words, single)
-
-
-def _referring(table: _Table, other: _Table) -> str:
+def _find_reference(table: _Table, other: _Table) -> str:
     """Return the column of a table that is called as the key of another is, "" where there is none."""
     if not other.key or other is table or len(other.columns) < 2 or other.place[0] != table.place[0]:
         return ""
-    key, single = words_of(other.key), (*other.words[:-1], singular(other.words[-1])) if other.words else ()
-    wanted = {(*single, *key), (*other.words, *key)}
+    key = words_of(other.key)
+    wanted = {(*other.single, *key), (*other.words, *key)}
     if key in _TELLING:
-        wanted.add(single)
+        wanted.add(other.single)
     elif key not in _COMMON:
         wanted.add(key)
     for name, type_ in table.columns.items():
@@ -252,26 +245,12 @@ def _referring(table: _Table, other: _Table) -> str:
     return ""
 
 
-def _is_unique(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], name: str) -> bool:
-    column = quote(name)
-    ((rows, values, distinct),) = connection.execute(
-        f"SELECT count(*), count({column}), count(DISTINCT {column}) FROM {quote(*place)}"
-    ).fetchall()
-    return bool(rows and rows == values == distinct)
-
-
-_NEARLY = 0.9
-
-
-def _count_strays(
-    connection: duckdb.DuckDBPyConnection, database: str, own: tuple[_Table, str], other: _Table
-) -> tuple[int, int]:
+def _count_strays(connection: duckdb.DuckDBPyConnection, table: _Table, column: str, other: _Table) -> tuple[int, int]:
     """Return how many values a column has, and how many of them a key lacks."""
-    table, column = own
-    here, there = quote(database, *table.place), quote(database, *other.place)
     ((values, strays),) = connection.execute(
-        f"SELECT count({quote(column)}), count(*) FILTER ({quote(column)} IS NOT NULL AND k IS NULL) FROM {here} AS a "
-        f"LEFT JOIN (SELECT {quote(other.key)} AS k FROM {there}) AS b ON a.{quote(column)} = b.k"
+        f"SELECT count({quote(column)}), count(*) FILTER ({quote(column)} IS NOT NULL AND k IS NULL) "
+        f"FROM {table.name} AS a LEFT JOIN (SELECT {quote(other.key)} AS k FROM {other.name}) AS b "
+        f"ON a.{quote(column)} = b.k"
     ).fetchall()
     return values, strays
 
@@ -282,11 +261,8 @@ MOST_ROWS = 2_000_000
 """Of more rows than this, repeated ones are not looked for: it takes as much memory as the rows."""
 
 
-def repeated_rows(connection: duckdb.DuckDBPyConnection, place: Sequence[str], rows: int, columns: int) -> int:
-    """Return how many rows of a table are equal to an earlier one.
-
-    A table of one column is a list, in which values may well come again.
-    """
+def count_repeated(connection: duckdb.DuckDBPyConnection, place: Sequence[str], rows: int, columns: int) -> int:
+    """Return how many rows of a table repeat an earlier one; in one of one column values may well come again."""
     if columns < 2 or not 1 < rows <= MOST_ROWS:
         return 0
     row = quote("\x1frow")  # no column is called so

@@ -23,7 +23,7 @@ from almanaq.corpus.files.shape import MOST_BELOW, LeftOut, find_below, find_sub
 from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, infer_column
 from almanaq.engines.duckdb.session import file_literal
-from almanaq.engines.files.columns import ARROW_TYPES, type_column, typed_cells
+from almanaq.engines.files.columns import ARROW_TYPES, convert_cells, type_column
 from almanaq.text.sql_literals import quote
 
 _USED = (
@@ -53,7 +53,7 @@ class Cast:
     Attributes:
         type: in the PostgreSQL dialect.
         value: of the cell `{c}`, where it surely means that: `sure`.
-        stands: a cell that stands for all that are cast.
+        stands: a cell that represents all that are cast.
     """
 
     type: str
@@ -178,67 +178,40 @@ def load_delimited(
     header: Header,
     reading: ReadOptions,
 ) -> tuple[int, tuple[ColumnReport, ...], Repairs]:
-    """Make the table at `place` of a file in UTF-8; give its number of rows, how its cells were read, what was mended.
-
-    Raises:
-        duckdb.Error: the engine has no room.
-    """
+    """Make the table of a file in UTF-8; give its number of rows, how its cells were read, what was mended."""
     columns = list_columns(dialect, header, reading)
-    mended = Repairs()
-    if path.stat().st_size < SMALL_BYTES * max(1, len(columns) // _WIDE):
-        raw = _read_here(path, dialect, len(columns), mended)
-        _load_here(connection, place, raw, columns)
-        return raw.num_rows, tuple(column.report for column in columns if column.report), mended
-    for column in columns:
-        column.cast = guess_cast(column)
-    stage = (*place[:-1], f"{place[-1]} as read")
-    source = _source(path, dialect, len(columns))
+    mended, stage = Repairs(), _Stage(connection, place, columns)
     try:
-        # A backslash DuckDB takes for one within quotes only, and of spaces each for a separator.
-        rows = (
-            0
-            if dialect.escape == "\\" or dialect.separator == SPACES
-            else _try_stage(connection, stage, source, columns)
-        )
-        if rows and len(columns) <= _MOST_TRIMMED:
-            rows = _trim_stage(connection, stage, columns, rows, mended)
-        if not rows:
-            # What DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
-            connection.register(_READ_HERE, _read_here(path, dialect, len(columns), mended))
-            source = _READ_HERE
-            rows = _stage(connection, stage, source, columns)
-        while not _settle(connection, stage, columns, rows):
-            rows = _stage(connection, stage, source, columns)
-        _finish(connection, stage, place, columns)
+        if path.stat().st_size < SMALL_BYTES * max(1, len(columns) // _WIDE):
+            _load_here(connection, place, _read_here(path, dialect, stage, mended), columns)
+        else:
+            for column in columns:
+                column.cast = guess_cast(column)
+            source = _source(path, dialect, len(columns))
+            # A backslash DuckDB takes for one within quotes only, and of spaces each for a separator.
+            ours = dialect.escape == "\\" or dialect.separator == SPACES
+            if ours or not stage.try_read(source, mended):
+                # What DuckDB will not read: ragged rows, faulty quotes, mixed line ends.
+                source = _READ_HERE
+                connection.register(source, _read_here(path, dialect, stage, mended))
+                stage.read(source)
+            while misread := stage.settle_casts():
+                for column in misread:
+                    column.cast = TEXT
+                stage.read(source)
+            stage.settle_texts()
+            stage.finish()
     finally:
-        if source == _READ_HERE:
-            connection.unregister(_READ_HERE)
-    return rows, tuple(column.report for column in columns if column.report), mended
+        connection.unregister(_READ_HERE)
+    return stage.rows, tuple(column.report for column in columns if column.report), mended
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+# --- read by us ------------------------------------------------------------------------------------------------------
 
 
-def _source(path: Path, dialect: Dialect, width: int) -> str:
-    """Return DuckDB's reader of a file, with nothing left to guess."""
-    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
-    file = file_literal(path.resolve())
-    longest = min(max(path.stat().st_size, _SHORT_LINE), _LONGEST_LINE)
-    options = (
-        f"auto_detect = false, header = {str(dialect.header).lower()}, skip = {dialect.skip}, "
-        f"delim = '{dialect.separator}', quote = '\"', escape = '\"', max_line_size = {longest}, "
-        f"columns = {{{columns}}}"
-    )
-    if width > 1:
-        return f"read_csv({file}, {options})"
-    # Of one column a blank line is none of its rows, a quoted nothing is.
-    inner = f"read_csv({file}, {options}, allow_quoted_nulls = false)"
-    return f"(SELECT nullif(c0, '') AS c0 FROM {inner} WHERE c0 IS NOT NULL)"
-
-
-def _read_here(path: Path, dialect: Dialect, width: int, mended: Repairs) -> Any:
+def _read_here(path: Path, dialect: Dialect, stage: _Stage, mended: Repairs) -> Any:
     """Read a file row by row, mending what is at fault."""
-    schema = pa.schema([(f"c{i}", pa.large_string()) for i in range(width)])
+    schema = pa.schema([(f"c{i}", pa.large_string()) for i in range(len(stage.columns))])
     batches, rows = [], []
     for row in read_delimited(path, dialect, mended):
         rows.append(row)
@@ -247,7 +220,12 @@ def _read_here(path: Path, dialect: Dialect, width: int, mended: Repairs) -> Any
             rows = rows[_BATCH_ROWS:]
     _leave_out(rows, batches, mended)
     batches += [_batch(rows, schema)] if rows else []
+    stage.rows = sum(batch.num_rows for batch in batches)
     return pa.Table.from_batches(batches, schema)
+
+
+def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(cells, pa.large_string()) for cells in zip(*rows, strict=True)], schema=schema)
 
 
 def _leave_out(rows: list[list[str | None]], batches: Sequence[Any], mended: Repairs) -> None:
@@ -276,39 +254,6 @@ def _leave_out(rows: list[list[str | None]], batches: Sequence[Any], mended: Rep
         take_out(first + each.at, each)
 
 
-def _trim_stage(
-    connection: duckdb.DuckDBPyConnection,
-    stage: tuple[str, ...],
-    columns: Sequence[Column],
-    rows: int,
-    mended: Repairs,
-) -> int:
-    """Take out the rows at the end that are none of the table; give 0 where rows are blank, for another reader."""
-    cells = [
-        f"coalesce(CAST({quote(c.name)} AS VARCHAR), {quote(_left(i)) if c.cast is not TEXT else 'NULL'})"
-        for i, c in enumerate(columns)
-    ]
-    if len(columns) > 1:
-        blank = f"SELECT 1 FROM {quote(*stage)} WHERE coalesce({', '.join(cells)}) IS NULL LIMIT 1"
-        if connection.execute(blank).fetchone() is not None:
-            return 0
-    first = max(0, rows - MOST_BELOW)
-    last = connection.execute(
-        f"SELECT {', '.join(cells)} FROM {quote(*stage)} WHERE rowid >= {first} ORDER BY rowid"
-    ).fetchall()
-
-    def column(end: int, at: int) -> list[float]:
-        query = f"SELECT {cells[at]} FROM {quote(*stage)} WHERE rowid < {first + end}"
-        return numbers_of(cell for (cell,) in connection.execute(query).fetchall())
-
-    for found in find_below(last, column):
-        mended.below.insert(0, f"row {first + found.at + 1}: {'' if found.kept else 'left out, '}{found.why}")
-        if not found.kept:
-            connection.execute(f"DELETE FROM {quote(*stage)} WHERE rowid >= {first + found.at}")
-            rows = first + found.at
-    return rows
-
-
 def _load_here(
     connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], raw: Any, columns: Sequence[Column]
 ) -> None:
@@ -319,190 +264,188 @@ def _load_here(
     connection.register(_READ_HERE, pa.table(arrays))
     names = ", ".join(f"v{i} AS {quote(column.name)}" for i, column in enumerate(columns))
     connection.execute(f"CREATE TABLE {quote(*place)} AS SELECT {names} FROM {_READ_HERE}")
-    connection.unregister(_READ_HERE)
 
 
-def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    return pa.record_batch([pa.array(list(c), pa.large_string()) for c in zip(*rows, strict=True)], schema=schema)
+# --- read by DuckDB --------------------------------------------------------------------------------------------------
 
 
-def _stage(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[Column]
-) -> int:
-    """Make the table of values, and beside each the cells that are left over; give its number of rows."""
-    parts = []
-    for i, column in enumerate(columns):
-        if column.cast is TEXT:
-            parts.append(f"c{i} AS {quote(column.name)}")
-            continue
-        value, sure = (rule.format(c=f"c{i}") for rule in (column.cast.value, column.cast.sure))
-        parts.append(f"CASE WHEN {sure} THEN {value} END AS {quote(column.name)}")
-        parts.append(f"CASE WHEN NOT coalesce({sure}, false) THEN c{i} END AS {quote(_left(i))}")
-    connection.execute(f"DROP TABLE IF EXISTS {quote(*stage)}")
-    ((rows,),) = connection.execute(
-        f"CREATE TABLE {quote(*stage)} AS SELECT {', '.join(parts)} FROM {source}"
-    ).fetchall()
-    return int(rows)
-
-
-def _try_stage(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], source: str, columns: Sequence[Column]
-) -> int:
-    """Do the same, and give 0 where DuckDB will not read the file."""
-    try:
-        return _stage(connection, stage, source, columns)
-    except duckdb.Error:
-        return 0
-
-
-def _left(at: int) -> str:
-    """Name what is left over of a column, as no column is named."""
-    return f"\x1fleft {at}"
-
-
-# --- after: what the whole column says -------------------------------------------------------------------------------
-
-
-def _settle(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], rows: int
-) -> bool:
-    """Decide the type of every column; False where one must be read anew as text, as the guess was wrong."""
-    misread = _settle_casts(connection, stage, columns)
-    for column in misread:
-        column.cast = TEXT
-    if not misread:
-        _settle_texts(connection, stage, columns, rows)
-    return not misread
-
-
-def _settle_casts(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column]
-) -> list[Column]:
-    """Decide the columns that DuckDB cast; give those that it should not have."""
-    cast = [(i, column) for i, column in enumerate(columns) if column.cast is not TEXT]
-    if not cast:
-        return []
-    sums = ", ".join(
-        f"count({quote(c.name)}), count({quote(_left(i))}), "
-        + (
-            f"coalesce(bool_or({quote(c.name)} <> trunc({quote(c.name)})), false)"
-            if c.cast.type == POINT.type
-            else "true"
-        )
-        for i, c in cast
+def _source(path: Path, dialect: Dialect, width: int) -> str:
+    """Return DuckDB's reader of a file, with nothing left to guess."""
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
+    file = file_literal(path.resolve())
+    longest = min(max(path.stat().st_size, _SHORT_LINE), _LONGEST_LINE)
+    options = (
+        f"auto_detect = false, header = {str(dialect.header).lower()}, skip = {dialect.skip}, "
+        f"delim = '{dialect.separator}', quote = '\"', escape = '\"', max_line_size = {longest}, "
+        f"columns = {{{columns}}}"
     )
-    counts = iter(connection.execute(f"SELECT {sums} FROM {quote(*stage)}").fetchall()[0])
-    misread = []
-    for i, column in cast:
-        count, left, broken = next(counts), next(counts), next(counts)
-        if left or not count or not broken or column.hints.type:
-            misread += [] if _settle_left(connection, stage, (i, column), count, broken=broken) else [column]
-        else:
-            notes = ("the comma is the decimal mark",) if column.cast.value == COMMA.value else ()
-            column.report = ColumnReport(column.name, column.cast.type, count, notes=notes)
-    return misread
+    if width > 1:
+        return f"read_csv({file}, {options})"
+    # Of one column a blank line is none of its rows, a quoted nothing is.
+    inner = f"read_csv({file}, {options}, allow_quoted_nulls = false)"
+    return f"(SELECT nullif(c0, '') AS c0 FROM {inner} WHERE c0 IS NOT NULL)"
 
 
-def _settle_left(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], at: tuple[int, Column], count: int, *, broken: bool
-) -> bool:
-    """Decide a column with cells left over, by them and by one cell that stands for all that DuckDB cast.
+@dataclass(slots=True)
+class _Stage:
+    """A table on its way: the values that DuckDB cast, and beside each column the cells that are left over."""
 
-    Gives False where it should have been read as text.
-    """
-    i, column = at
-    left = quote(_left(i))
-    counted = connection.execute(
-        f"SELECT {left}, count(*) FROM {quote(*stage)} WHERE {left} IS NOT NULL GROUP BY 1 ORDER BY min(rowid)"
-    ).fetchall()
-    counts = dict(counted)
-    stands = column.cast.stands if broken else "1"
-    foreign = {POINT.value: ",", COMMA.value: "."}.get(column.cast.value)
-    found = infer_column(column.name, {**counts, **({stands: count} if count else {})}, column.hints)
-    type_, own = found.report.type, column.cast.type
-    misread = foreign is not None and marks_of(counts).decimal == foreign
-    if misread or (type_ != own and (own, type_) not in WIDENED) or (count and found.values is None):
-        return False
-    column.report = found.report
-    column.recast = type_ if type_ != own else ""
-    if not set(counts).isdisjoint(found.values or ()):  # else all that is left over is NULL, as it is already
-        import pyarrow.compute as pc
+    connection: duckdb.DuckDBPyConnection
+    place: tuple[str, ...]
+    columns: Sequence[Column]
+    rows: int = -1
+    """Those that are the table's, once that is known."""
 
-        values = connection.sql(f"SELECT {quote(column.name)} AS v, {left} AS l FROM {quote(*stage)}")
-        table: Any = values.to_arrow_table()
-        encoded = table.column("l").combine_chunks().dictionary_encode()
-        encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
-        mapped = typed_cells(encoded.dictionary.to_pylist(), found).take(encoded.indices)
-        whole = table.column("v").combine_chunks().cast(ARROW_TYPES[type_], safe=False)
-        column.typed = pc.coalesce(whole, mapped)
-    return True
+    @property
+    def _name(self) -> str:
+        return quote(*self.place[:-1], f"{self.place[-1]} as read")
 
+    def _ask(self, shown: str, rest: str = "") -> list[tuple[Any, ...]]:
+        return self.connection.execute(f"SELECT {shown} FROM {self._name} {rest}").fetchall()
 
-def _settle_texts(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], rows: int
-) -> None:
-    """Decide the columns that were kept as text: by their distinct cells, unless most of them can only be text."""
-    texts = [column for column in columns if column.cast is TEXT]
-    for every in (_EVERY, 1) if rows > _LARGE else (1,):
-        for column, (cells, strange) in zip(texts, _strange(connection, stage, texts, every), strict=True):
-            share = 0.5 if every > 1 else 1 - 0.95
-            if column.report is None and not column.hints.type and cells and strange > share * cells:
-                column.report = ColumnReport(column.name, "text", cells * every)
-        texts = [column for column in texts if column.report is None]
-    for column in texts:
-        if column.hints.type == "text":
-            column.report = ColumnReport(column.name, "text", rows)
-            continue
-        read: Any = connection.sql(f"SELECT {quote(column.name)} FROM {quote(*stage)}").to_arrow_table()
-        typed, column.report = type_column(column.name, read.column(0), column.hints)
-        column.typed = typed if column.report.type != "text" else None
+    def read(self, source: str) -> None:
+        """Read all cells, and cast those that surely mean one thing."""
+        parts = []
+        for i, column in enumerate(self.columns):
+            if column.cast is TEXT:
+                parts.append(f"c{i} AS {quote(column.name)}")
+                continue
+            value, sure = (rule.format(c=f"c{i}") for rule in (column.cast.value, column.cast.sure))
+            parts.append(f"CASE WHEN {sure} THEN {value} END AS {quote(column.name)}")
+            parts.append(f"CASE WHEN NOT coalesce({sure}, false) THEN c{i} END AS {_rest_of(i)}")
+        self.connection.execute(f"DROP TABLE IF EXISTS {self._name}")
+        made = f"CREATE TABLE {self._name} AS SELECT {', '.join(parts)} FROM {source}"
+        ((read,),) = self.connection.execute(made).fetchall()
+        if 0 <= self.rows < read:
+            self.connection.execute(f"DELETE FROM {self._name} WHERE rowid >= {self.rows}")
+        self.rows = read if self.rows < 0 else self.rows
 
+    def try_read(self, source: str, mended: Repairs) -> bool:
+        """Read a file less the rows at its end that are none of its table; False: another reader has to."""
+        try:
+            self.read(source)
+        except duckdb.Error:
+            return False
+        if not self.rows or len(self.columns) > _MOST_TRIMMED:
+            return self.rows > 0
+        cells = [
+            f"coalesce(CAST({quote(c.name)} AS VARCHAR), {_rest_of(i) if c.cast is not TEXT else 'NULL'})"
+            for i, c in enumerate(self.columns)
+        ]
+        if len(cells) > 1 and self._ask("1", f"WHERE coalesce({', '.join(cells)}) IS NULL LIMIT 1"):
+            return False
+        first = max(0, self.rows - MOST_BELOW)
 
-def _strange(
-    connection: duckdb.DuckDBPyConnection, stage: tuple[str, ...], columns: Sequence[Column], every: int
-) -> list[tuple[int, int]]:
-    """Return for each column how many cells it has, and how many are too long or hold a word of no number or moment."""
-    if not columns:
-        return []
-    sums = ", ".join(
-        f"count({c}), count(*) FILTER (strlen({c}) > {_LONGEST} OR NOT regexp_full_match({c}, '{WORDS}', 'i'))"
-        for c in (quote(column.name) for column in columns)
-    )
-    where = f" WHERE rowid % {every} = 0" if every > 1 else ""
-    counts = connection.execute(f"SELECT {sums} FROM {quote(*stage)}{where}").fetchall()[0]
-    return list(zip(counts[0::2], counts[1::2], strict=True))
+        def column(end: int, at: int) -> list[float]:
+            return numbers_of(cell for (cell,) in self._ask(cells[at], f"WHERE rowid < {first + end}"))
 
+        for found in find_below(self._ask(", ".join(cells), f"WHERE rowid >= {first} ORDER BY rowid"), column):
+            at = first + found.at
+            mended.below.insert(0, f"row {at + 1}: {'' if found.kept else 'left out, '}{found.why}")
+            if not found.kept:
+                self.connection.execute(f"DELETE FROM {self._name} WHERE rowid >= {at}")
+                self.rows = at
+        return self.rows > 0
 
-def _finish(
-    connection: duckdb.DuckDBPyConnection,
-    stage: tuple[str, ...],
-    place: tuple[str, ...],
-    columns: Sequence[Column],
-) -> None:
-    """Put the columns together, each with its values, and give the table its name."""
-    left = [i for i, column in enumerate(columns) if column.cast is not TEXT]
-    changed = [column for column in columns if column.typed is not None or column.recast]
-    if not changed and len(left) <= _FEW_DROPPED:
-        for i in left:
-            connection.execute(f"ALTER TABLE {quote(*stage)} DROP COLUMN {quote(_left(i))}")
-        connection.execute(f"ALTER TABLE {quote(*stage)} RENAME TO {quote(place[-1])}")
-        return
-    typed = {f"v{i}": column.typed for i, column in enumerate(columns) if column.typed is not None}
-    parts = []
-    for i, column in enumerate(columns):
-        name = quote(column.name)
-        if column.typed is not None:
-            parts.append(f"typed.v{i} AS {name}")
-        else:
-            parts.append(f"CAST(staged.{name} AS {column.recast}) AS {name}" if column.recast else f"staged.{name}")
-    beside = " POSITIONAL JOIN typed" if typed else ""
-    if typed:
-        connection.register("typed", pa.table(typed))
-    try:
-        connection.execute(
-            f"CREATE TABLE {quote(*place)} AS SELECT {', '.join(parts)} FROM {quote(*stage)} AS staged{beside}"
+    # --- after: what the whole column says
+
+    def settle_casts(self) -> list[Column]:
+        """Decide the columns that DuckDB cast; give those that it should not have, as the guess was wrong."""
+        cast = [(i, column) for i, column in enumerate(self.columns) if column.cast is not TEXT]
+        if not cast:
+            return []
+        broken = "coalesce(bool_or({c} <> trunc({c})), false)"
+        sums = (
+            f"count({c}), count({_rest_of(i)}), {broken.format(c=c) if column.cast.type == POINT.type else 'true'}"
+            for i, column in cast
+            for c in [quote(column.name)]
         )
-    finally:
+        counts = iter(self._ask(", ".join(sums))[0])
+        misread = []
+        for i, column in cast:
+            count, left, is_broken = next(counts), next(counts), next(counts)
+            if left or not count or not is_broken or column.hints.type:
+                misread += [] if self._settle_left(i, column, count, broken=is_broken) else [column]
+            else:
+                notes = ("the comma is the decimal mark",) if column.cast.value == COMMA.value else ()
+                column.report = ColumnReport(column.name, column.cast.type, count, notes=notes)
+        return misread
+
+    def _settle_left(self, i: int, column: Column, count: int, *, broken: bool) -> bool:
+        """Decide a column by the cells left over and by one that stands for all that DuckDB cast; False: it is text."""
+        left, cast = _rest_of(i), column.cast
+        counts = dict(self._ask(f"{left}, count(*)", f"WHERE {left} IS NOT NULL GROUP BY 1 ORDER BY min(rowid)"))
+        cells = {**counts, **({cast.stands if broken else "1": count} if count else {})}
+        found = infer_column(column.name, cells, column.hints)
+        type_, foreign = found.report.type, {POINT.value: ",", COMMA.value: "."}.get(cast.value)
+        misread = foreign is not None and marks_of(counts).decimal == foreign
+        if misread or (type_ != cast.type and (cast.type, type_) not in WIDENED) or (count and found.values is None):
+            return False
+        column.report = found.report
+        column.recast = type_ if type_ != cast.type else ""
+        if not set(counts).isdisjoint(found.values or ()):  # else all that is left over is NULL, as it is already
+            import pyarrow.compute as pc
+
+            values = self.connection.sql(f"SELECT {quote(column.name)} AS v, {left} AS l FROM {self._name}")
+            table: Any = values.to_arrow_table()
+            encoded = table.column("l").combine_chunks().dictionary_encode()
+            encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+            mapped = convert_cells(encoded.dictionary.to_pylist(), found).take(encoded.indices)
+            whole = table.column("v").combine_chunks().cast(ARROW_TYPES[type_], safe=False)
+            column.typed = pc.coalesce(whole, mapped)
+        return True
+
+    def settle_texts(self) -> None:
+        """Decide the columns that were kept as text: by their distinct cells, unless most of them can only be text."""
+        texts = [column for column in self.columns if column.cast is TEXT]
+        for every in (_EVERY, 1) if self.rows > _LARGE else (1,):
+            for column, (cells, strange) in zip(texts, self._count_strange(texts, every), strict=True):
+                share = 0.5 if every > 1 else 1 - 0.95
+                if column.report is None and not column.hints.type and cells and strange > share * cells:
+                    column.report = ColumnReport(column.name, "text", cells * every)
+            texts = [column for column in texts if column.report is None]
+        for column in texts:
+            if column.hints.type == "text":
+                column.report = ColumnReport(column.name, "text", self.rows)
+                continue
+            read: Any = self.connection.sql(f"SELECT {quote(column.name)} FROM {self._name}").to_arrow_table()
+            typed, column.report = type_column(column.name, read.column(0), column.hints)
+            column.typed = typed if column.report.type != "text" else None
+
+    def _count_strange(self, columns: Sequence[Column], every: int) -> list[tuple[int, int]]:
+        """Return for each column how many cells it has, and how many hold what no number or moment does."""
+        if not columns:
+            return []
+        sums = ", ".join(
+            f"count({c}), count(*) FILTER (strlen({c}) > {_LONGEST} OR NOT regexp_full_match({c}, '{WORDS}', 'i'))"
+            for c in (quote(column.name) for column in columns)
+        )
+        counts = self._ask(sums, f"WHERE rowid % {every} = 0" if every > 1 else "")[0]
+        return list(zip(counts[0::2], counts[1::2], strict=True))
+
+    def finish(self) -> None:
+        """Put the columns together, each with its values, and give the table its name."""
+        left = [i for i, column in enumerate(self.columns) if column.cast is not TEXT]
+        typed = {f"v{i}": column.typed for i, column in enumerate(self.columns) if column.typed is not None}
+        if not typed and len(left) <= _FEW_DROPPED and not any(column.recast for column in self.columns):
+            for i in left:
+                self.connection.execute(f"ALTER TABLE {self._name} DROP COLUMN {_rest_of(i)}")
+            self.connection.execute(f"ALTER TABLE {self._name} RENAME TO {quote(self.place[-1])}")
+            return
+        parts = []
+        for i, column in enumerate(self.columns):
+            value = f"typed.v{i}" if column.typed is not None else f"staged.{quote(column.name)}"
+            recast = f"CAST({value} AS {column.recast})" if column.recast and column.typed is None else value
+            parts.append(f"{recast} AS {quote(column.name)}")
+        beside = " POSITIONAL JOIN typed" if typed else ""
         if typed:
-            connection.unregister("typed")
-    connection.execute(f"DROP TABLE {quote(*stage)}")
+            self.connection.register("typed", pa.table(typed))
+        made = f"CREATE TABLE {quote(*self.place)} AS SELECT {', '.join(parts)} FROM {self._name} AS staged{beside}"
+        self.connection.execute(made)
+        self.connection.unregister("typed")
+        self.connection.execute(f"DROP TABLE {self._name}")
+
+
+def _rest_of(at: int) -> str:
+    """Name what is left over of a column, as no column is named."""
+    return quote(f"\x1fleft {at}")

@@ -12,16 +12,7 @@ from typing import Any
 import duckdb
 
 from almanaq.corpus.files.documents import is_mail, read_documents
-from almanaq.corpus.files.listing import (
-    Format,
-    FoundFile,
-    Listing,
-    kind_of,
-    list_folder,
-    list_paths,
-    not_opened,
-    total_bytes,
-)
+from almanaq.corpus.files.listing import Format, FoundFile, Listing, list_folder, list_paths, not_opened, total_bytes
 from almanaq.corpus.files.partitions import join_files
 from almanaq.corpus.files.reader import (
     clean_header,
@@ -32,21 +23,21 @@ from almanaq.corpus.files.reader import (
     read_records,
     read_workbook,
 )
-from almanaq.corpus.files.records import Records, RecordTable, open_records, share_keys
+from almanaq.corpus.files.records import Records, open_records, share_keys
 from almanaq.corpus.files.sniff import ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with_units
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
-from almanaq.engines.duckdb.session import file_literal
-from almanaq.engines.files.columns import infer_keys, repeated_rows, value_column
+from almanaq.engines.duckdb.session import file_literal, open_instance
+from almanaq.engines.files.columns import count_repeated, infer_keys, value_column
 from almanaq.engines.files.delimited import load_delimited
 from almanaq.engines.files.sqlite import load_sqlite
-from almanaq.engines.files.table_cache import DATABASE, CacheEntry, TableCache, fingerprint, open_loaded
+from almanaq.engines.files.table_cache import DATABASE, TableCache, fingerprint
 from almanaq.errors import MissingExtraError, SourceError, first_line
 from almanaq.suql.catalog.reading import relation_names
-from almanaq.suql.catalog.relations import ColumnKind, NearReference
+from almanaq.suql.catalog.relations import Catalog, ColumnKind
 from almanaq.suql.catalog.schema_file import ColumnSchema, RelationSchema, Schema
 from almanaq.text.sql_literals import quote, string_literal
 
@@ -59,7 +50,6 @@ class _Load:
     """What is loaded so far.
 
     Attributes:
-        reports: by the table's schema and name, how it was read.
         declared: what is known of a table beside its columns: the units of numbers, the parent of a child.
         typed: tables whose file declares types.
         objects: JSON files that are one object each, by their database: they may be rows of one table.
@@ -74,7 +64,6 @@ class _Load:
     objects: dict[str, list[tuple[FoundFile, Records]]] = field(default_factory=dict)
 
     def reading(self, table_id: TableId) -> ReadOptions:
-        """Return what the schema file says of how a table's file is to be read."""
         found = {name.casefold(): entry for name, entry in self.said.relations.items()}
         entry = found.get(f"{table_id.database}.{table_id.table}".casefold(), found.get(table_id.table.casefold()))
         return entry.as_read_options() if entry is not None else _NOTHING
@@ -109,9 +98,6 @@ def open_files(
         held: what must live as long as the database, as a folder of files that were fetched.
         seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
         separate: each file is a table of its own, even if several look like parts of one.
-
-    Raises:
-        SourceError: no file can be opened.
     """
     paths = [source] if isinstance(source, Path) else list(source)
     folder = len(paths) == 1 and paths[0].is_dir()
@@ -120,14 +106,28 @@ def open_files(
     declared = schema or Schema()
     listing = listing if separate else join_files(listing, declared.relations, any_name=not folder)
     key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
-    return open_loaded(
-        lambda connection: _load(connection, listing, declared, name, ViewTime(seconds)),
-        name=name,
-        schema=schema,
-        entry=CacheEntry(cache, key),
-        lock=lambda connection: lock_paths(connection, listing),
-        held=held,
+    found = cache.open(key) if cache is not None and key else None
+    connection, loaded = found or (open_instance(), Loaded())
+    on_close = None
+    if found is None:
+        try:
+            connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
+            with current_read().interrupting(connection.interrupt):
+                loaded = _load(connection, listing, declared, name, ViewTime(seconds))
+            save = cache.prepare(connection, key, loaded) if cache is not None and key and loaded.lasting else None
+            on_close = partial(_close, save, held)
+        except BaseException:
+            connection.close()
+            raise
+    lock_paths(connection, listing)
+    return DuckDBDatabase(
+        connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=on_close
     )
+
+
+def _close(save: Callable[[Catalog | None], None] | None, held: object, catalog: Catalog | None) -> None:  # noqa: ARG001
+    if save is not None:  # what is `held` lives until then
+        save(catalog)
 
 
 def read_table(path: Path) -> tuple[Any, LoadReport]:
@@ -147,7 +147,6 @@ def _is_worth_caching(listing: Listing) -> bool:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str, views: ViewTime) -> Loaded:
-    """Load every file that can be; raises SourceError where none can."""
     load = _Load(connection, said, [str(problem) for problem in listing.problems])
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
@@ -155,47 +154,37 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
     _load_objects(load)
     load.declared.update(infer_keys(connection, DATABASE, load.declared))
     for place, entry in load.declared.items():
-        report = load.reports[TableId(*place)]
-        notes = tuple(_note_reference(place[1], near) for near in entry.near_references)
-        load.reports[TableId(*place)] = replace(report, warnings=(*report.warnings, *notes))
-    _count_repeated(load)
+        raise_if_cancelled()
+        table_id = TableId(*place)
+        report = load.reports[table_id]
+        notes = tuple(
+            f"{table_id.table}.{near.column}: {near.share:.1%} of its values are in {near.relation}.{near.key}; joins "
+            f"keep the other {near.strays:,} rows; if it refers to it, say so by `foreign_keys` in the schema file"
+            for near in entry.near_references
+        )
+        checked = table_id in load.typed or entry.key  # either rules out rows that come twice
+        repeated = 0 if checked else count_repeated(connection, (DATABASE, *place), report.rows, len(report.columns))
+        load.reports[table_id] = replace(report, warnings=(*report.warnings, *notes), repeated=repeated)
     for path in listing.databases:
         _load_or_report(load, path.name, partial(_load_sqlite, load, path, views))
     if not load.reports:
         raise SourceError("\n".join(load.problems))
     names = relation_names(list(load.reports))
-    declared = {names[each]: _renamed(entry, each, names) for each, entry in load.declared.items()}
+    declared = {names[each]: _rename_references(entry, each, names) for each, entry in load.declared.items()}
     several = len({table_id.database for table_id in load.reports}) > 1
     in_place = any(found.kind.format is Format.PARQUET for found in listing.files)
     return Loaded(
         (*(LoadReport("", 0, (), (problem,)) for problem in load.problems), *load.reports.values()),
         Schema(declared, name),
         separate=several,
-        origins={(each.database, each.table): report.origin for each, report in load.reports.items()},
+        origins={quote(*each): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
         lasting=not views.over,
         made=None if in_place else {(each.database, each.table): report.rows for each, report in load.reports.items()},
     )
 
 
-def _note_reference(table: str, near: NearReference) -> str:
-    return (
-        f"{table}.{near.column}: {near.share:.1%} of its values are in {near.relation}.{near.key}; joins keep the "
-        f"other {near.strays:,} rows; if it refers to it, say so by `foreign_keys` in the schema file"
-    )
-
-
-def _count_repeated(load: _Load) -> None:
-    """Tell of rows that stand twice in a table that was read, where no key rules that out."""
-    for table_id, report in load.reports.items():
-        raise_if_cancelled()
-        if table_id not in load.typed and not load.declared[table_id].key:
-            repeated = repeated_rows(load.connection, (DATABASE, *table_id), report.rows, len(report.columns))
-            load.reports[table_id] = replace(report, repeated=repeated)
-
-
 def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
-    """Load a file, or report why it cannot be."""
     raise_if_cancelled()
     try:
         work()
@@ -206,8 +195,9 @@ def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
         load.problems.append(str(not_opened(file, first_line(error))))
 
 
-def _renamed(entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]) -> RelationSchema:
-    """Return what is declared of a table with other tables under the names that queries use."""
+def _rename_references(
+    entry: RelationSchema, table_id: tuple[str, str], names: Mapping[tuple[str, str], str]
+) -> RelationSchema:
     place = table_id[0]
     keys = tuple((own, names.get((place, other), other), theirs) for own, other, theirs in entry.foreign_keys)
     near = tuple(
@@ -265,12 +255,8 @@ def _load_objects(load: _Load) -> None:
         objects = [records.whole or {} for _, records in files]
         if len(files) > 1 and share_keys(objects):
             folder = files[0][0].path.parent.resolve().name
-            named = any("file" in each for each in objects)
-            rows = (
-                objects
-                if named
-                else [{"file": f.path.stem, **each} for (f, _), each in zip(files, objects, strict=True)]
-            )
+            named: list[Any] = [{"file": f.path.stem, **each} for (f, _), each in zip(files, objects, strict=True)]
+            rows = objects if any("file" in each for each in objects) else named
             note = f"{folder}: its {len(rows):,} JSON files of one object each are the rows of one table"
             merged = replace(files[0][0], id=load.free(TableId(place, folder)))
             _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), (note,))))
@@ -280,7 +266,6 @@ def _load_objects(load: _Load) -> None:
 
 
 def _load_records(load: _Load, found: FoundFile, records: Records) -> None:
-    """Load the objects of a file; raises SourceError where it is one object."""
     file = found.path.name
     for name, rows in records.tables.items():
         taken = load.free(TableId(found.id.database, name)).table != name
@@ -299,14 +284,11 @@ def _load_records(load: _Load, found: FoundFile, records: Records) -> None:
         _load_values(load, ids[table.name], header.names, list(table.columns.values()), (notes, f"{file}: JSON"))
         table.columns.clear()
     for table in tables:
-        load.declared[ids[table.name]] = _with_parent(load.declared[ids[table.name]], table, ids)
-
-
-def _with_parent(entry: RelationSchema, table: RecordTable, ids: Mapping[str, TableId]) -> RelationSchema:
-    """Return what is known of a table of records with its key, and the table whose lists it is made of."""
-    own, parent, theirs = table.parent or ("", "", "")
-    foreign = (((own,), ids[parent].table, (theirs,)),) if table.parent else ()
-    return replace(entry, key=(table.key,) if table.key else (), foreign_keys=foreign)
+        own, parent, theirs = table.parent or ("", "", "")
+        foreign = (((own,), ids[parent].table, (theirs,)),) if table.parent else ()
+        entry = load.declared[ids[table.name]]
+        key = (table.key,) if table.key else ()
+        load.declared[ids[table.name]] = replace(entry, key=key, foreign_keys=foreign)
 
 
 def _load_sheets(load: _Load, found: FoundFile) -> None:
@@ -325,11 +307,7 @@ def _load_values(
     units: Sequence[str] = (),
     as_text: Collection[str] = (),
 ) -> None:
-    """Load columns of Python values; `said` is what to say of them, and where they are from.
-
-    Args:
-        as_text: columns whose values are no numbers or days, even if they look so.
-    """
+    """Load columns of values; `said`: notes, and where they are from; `as_text`: columns that are not typed."""
     import pyarrow as pa
 
     reading = load.reading(table_id)
@@ -349,11 +327,9 @@ def _load_parquet(load: _Load, found: FoundFile) -> None:
     reports = tuple(ColumnReport(name, type_, rows) for name, type_ in columns)
     parts = f" and {len(found.paths) - 1:,} more files" if len(found.paths) > 1 else ""
     load.typed.add(found.id)
-    held = load.connection.execute(_IS_TABLE, [DATABASE, *found.id]).fetchone()
-    keys = (
-        "" if held else ", read in place: its keys are not looked for, as that would read all of it; say `key = [...]`"
-    )
-    origin = f"{found.path.name}{parts}: Parquet{keys}"
+    origin = f"{found.path.name}{parts}: Parquet"
+    if load.connection.execute(_IS_TABLE, [DATABASE, *found.id]).fetchone() is None:
+        origin += ", read in place: its keys are not looked for, as that would read all of it; say `key = [...]`"
     _add(load, found.id, LoadReport(found.id.table, rows, reports, warnings, origin))
 
 
@@ -367,13 +343,13 @@ def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
     )
     if place != path.stem:
         load.problems.append(f"{path.name}: its tables lie in {place!r}, since {path.stem!r} is taken; rename one file")
-    read = load_sqlite(load.connection, place, path, views)
-    if not read.declared:
+    reports, declared, left_out = load_sqlite(load.connection, place, path, views)
+    if not declared:
         raise SourceError(f"{path.name} holds no table")
-    for table, report in read.reports.items():
+    for table, report in reports.items():
         load.reports[TableId(place, table)] = replace(report, origin=f"{path.name}: SQLite")
-    load.declared.update({TableId(place, table): entry for table, entry in read.declared.items()})
-    load.problems += read.left_out
+    load.declared.update({TableId(place, table): entry for table, entry in declared.items()})
+    load.problems += left_out
 
 
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
@@ -421,11 +397,7 @@ TABLE_BYTES = 8 * VIEW_BYTES
 def load_parquet(
     connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], found: FoundFile
 ) -> tuple[int, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Make the table or view at `place`; give its number of rows, its columns with their types, and warnings.
-
-    Raises:
-        SourceError: a file is no Parquet, or the parts do not fit together.
-    """
+    """Make the table or view at `place`; give its number of rows, its columns with their types, and warnings."""
     file = found.path.name
     source = parquet_source(found)
     try:
@@ -435,8 +407,12 @@ def load_parquet(
         ((rows,),) = connection.execute(
             f"SELECT count(*) FROM read_parquet({_list_files(found)}, union_by_name = true)"
         ).fetchall()
+        # NaN, by which programs without NULL mark what is missing, is NULL.
         columns = ", ".join(
-            f"{_without_nan(entry)} AS {quote(name)}" for entry, name in zip(described, header.names, strict=True)
+            f"nullif({quote(old)}, CAST('nan' AS {type_})) AS {quote(name)}"
+            if str(type_) in ("FLOAT", "DOUBLE")
+            else f"{quote(old)} AS {quote(name)}"
+            for (old, type_, *_), name in zip(described, header.names, strict=True)
         )
         small = total_bytes(found.paths) <= VIEW_BYTES and _unpacked(connection, source, described, rows) <= TABLE_BYTES
         made = "TABLE" if small else "VIEW"
@@ -448,15 +424,8 @@ def load_parquet(
     return int(rows), tuple(types), header.warnings
 
 
-def _without_nan(column: Sequence[Any]) -> str:
-    """Return the values of a column; NaN, by which programs without NULL mark what is missing, is NULL."""
-    name, type_ = quote(column[0]), str(column[1])
-    return f"nullif({name}, CAST('nan' AS {type_}))" if type_ in ("FLOAT", "DOUBLE") else name
-
-
 def lock_paths(connection: duckdb.DuckDBPyConnection, listing: Listing) -> None:
-    """Let the engine read the Parquet files of a source, and no other, once files are closed to it."""
-    read = [found for found in listing.files if _is_parquet(found.path)]
+    read = [found for found in listing.files if found.kind.format is Format.PARQUET]
     folders = [found.root.resolve() for found in read if found.root is not None]
     paths = [path.resolve() for found in read if found.root is None for path in found.paths]
     for setting, places in (("allowed_directories", folders), ("allowed_paths", paths)):
@@ -475,11 +444,6 @@ def _unpacked(connection: duckdb.DuckDBPyConnection, source: str, described: Any
     sums = " + ".join(f"coalesce(sum({text}), 0)" for text in texts)
     ((held,),) = connection.execute(f"SELECT {sums} FROM {source}").fetchall()
     return fixed + int(held)
-
-
-def _is_parquet(path: Path) -> bool:
-    kind = kind_of(path)
-    return kind is not None and kind.format is Format.PARQUET
 
 
 def parquet_source(found: FoundFile) -> str:

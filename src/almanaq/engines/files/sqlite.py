@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,12 +43,10 @@ _LOOKED_AT = 20
 def open_documents(
     connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], key: str
 ) -> dict[str, tuple[RelationSchema, int]]:
-    """Open up the columns of a loaded table whose every value is a JSON object; give the tables that this makes.
+    """Open up the columns of a loaded table whose every value is a JSON object.
 
-    Each comes with its keys and its number of rows.
-
-    Args:
-        key: the column by which the new tables refer to the table; "" where it has none, and a number is given.
+    Gives the tables that this makes, each with its keys and its number of rows. They refer to the table by its `key`;
+    where it has none (""), a number is given.
     """
     made: dict[str, tuple[RelationSchema, int]] = {}
     for name in _document_columns(connection, place):
@@ -66,7 +63,11 @@ def open_documents(
         called = {place[2]: place[2]}
         for child in children:
             called[child.name] = _free(connection, place, child.name)
-            rows = load_table(connection, (*place[:2], called[child.name]), _as_table(child))
+            rows = load_table(
+                connection,
+                (*place[:2], called[child.name]),
+                pa.table({name: value_column(name, values)[0] for name, values in child.columns.items()}),
+            )
             own, parent, theirs = child.parent or ("", place[2], "")
             made[called[child.name]] = RelationSchema(foreign_keys=(((own,), called[parent], (theirs,)),)), rows
         key = key or first.key
@@ -74,7 +75,6 @@ def open_documents(
 
 
 def _free(connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], name: str) -> str:
-    """Return a name that no table beside has."""
     query = "SELECT lower(table_name) FROM duckdb_tables() WHERE database_name = ? AND schema_name = ?"
     taken = {found for (found,) in connection.execute(query, list(place[:2])).fetchall()}
     number, candidate = 2, name
@@ -117,10 +117,6 @@ def _widened(table: Any, name: str, opened: RecordTable, key: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _as_table(opened: RecordTable) -> pa.Table:
-    return pa.table({name: value_column(name, values)[0] for name, values in opened.columns.items()})
-
-
 # --- SQLite files -----------------------------------------------------------------------------------------------------
 
 _BATCH_ROWS = 20_000
@@ -130,36 +126,23 @@ _MOMENTS = ("date", "timestamp", "time")
 _EMPTY = {"bytea": "BLOB"}
 
 
-@dataclass(slots=True)
-class SQLiteTables:
-    """What was loaded of a SQLite file.
-
-    Attributes:
-        reports: how each table was read, by its name.
-        declared: the keys of each.
-        left_out: why views are missing.
-    """
-
-    reports: dict[str, LoadReport] = field(default_factory=dict)
-    declared: dict[str, RelationSchema] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
-
-
-def load_sqlite(connection: duckdb.DuckDBPyConnection, place: str, path: Path, views: ViewTime) -> SQLiteTables:
+def load_sqlite(
+    connection: duckdb.DuckDBPyConnection, place: str, path: Path, views: ViewTime
+) -> tuple[dict[str, LoadReport], dict[str, RelationSchema], list[str]]:
     """Load the tables and views of a SQLite file into the schema `place`, which is made.
+
+    Gives by name how each table was read and its keys, and why views are missing.
 
     SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
     DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
     are (the others NULL, counted in the report), else text.
-
-    Raises:
-        SourceError: it is no SQLite file, or a table of it cannot be read.
     """
-    read = SQLiteTables()
+    reports: dict[str, LoadReport] = {}
+    found: dict[str, RelationSchema] = {}
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
     with connect_sqlite(path) as sqlite, current_read().interrupting(sqlite.interrupt):
         broken, slow = unreadable_views(sqlite), sqlite_views(sqlite)
-        read.left_out += [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
+        left_out = [f"the view {name!r} of {path.name} is left out: {why}" for name, why in broken.items()]
         connection.begin()  # one transaction for all tables: each by itself takes as long as reading a small one
         try:
             for table in sqlite_tables(sqlite):
@@ -167,24 +150,24 @@ def load_sqlite(connection: duckdb.DuckDBPyConnection, place: str, path: Path, v
                     continue
                 try:
                     with views.bound(sqlite) if table in slow else nullcontext():
-                        read.reports[table] = _load_table(connection, sqlite, path, (DATABASE, place, table))
+                        reports[table] = _load_table(connection, sqlite, path, (DATABASE, place, table))
                 except SourceError:
                     if table not in slow or not views.over:
                         raise
-                    read.left_out.append(f"{path.name}: {not_read(table, views)}")
+                    left_out.append(f"{path.name}: {not_read(table, views)}")
         except BaseException:
             connection.rollback()
             raise
         connection.commit()
-        known = {name.casefold(): name for name in read.reports}
-        for table, report in list(read.reports.items()):
+        known = {name.casefold(): name for name in reports}
+        for table, report in list(reports.items()):
             declared = _sqlite_declared(connection, sqlite, (place, table), known, check=report.rows > 0)
-            read.declared[table] = declared
+            found[table] = declared
             if report.rows:
                 key = declared.key[0] if len(declared.key) == 1 else ""
                 for child, (entry, rows) in open_documents(connection, (DATABASE, place, table), key).items():
-                    read.declared[child], read.reports[child] = entry, LoadReport(child, rows, ())
-    return read
+                    found[child], reports[child] = entry, LoadReport(child, rows, ())
+    return reports, found, left_out
 
 
 def _load_table(
@@ -204,43 +187,47 @@ def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[An
     try:
         # Generated columns are among these; the hidden ones of virtual tables are not.
         described = [row for row in sqlite.execute(f"PRAGMA table_xinfo({quote(name)})") if row[6] != _HIDDEN]
-        names = [row[1] for row in described]
+        names, declared = [row[1] for row in described], [row[2].upper() for row in described]
         total, stored = _stored_types(sqlite, name, names)
-        arrow = [_sqlite_type(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
         header = clean_header(names, name)
-        schema = pa.schema(list(zip(header.names, arrow, strict=True)))
-        texts = [pa.types.is_large_string(type_) for type_ in arrow]
-        cursor = sqlite.execute(f"SELECT {', '.join(map(quote, names))} FROM {quote(name)}")
-        rows = ([_as_text(v) if text else v for v, text in zip(row, texts, strict=True)] for row in cursor)
-        batches = (_batch(chunk, schema) for chunk in _chunks(rows))
-        typed = [_is_typed_by_cells(types, row[2].upper()) for row, types in zip(described, stored, strict=True)]
-        if not any(typed):
-            columns = tuple(map(_as_stored, schema, stored))
+        schema = pa.schema(list(zip(header.names, map(_sqlite_type, stored, declared), strict=True)))
+        batches = _batches(sqlite.execute(f"SELECT {', '.join(map(quote, names))} FROM {quote(name)}"), schema)
+        by_cells = [
+            _is_mixed(types) or (set(types) == {"text"} and ("DATE" in said or "TIME" in said))
+            for types, said in zip(stored, declared, strict=True)
+        ]
+        as_stored = tuple(map(_as_stored, schema, stored))
+        if not any(by_cells):
             streamed = pa.RecordBatchReader.from_batches(schema, batches)
-            return streamed, LoadReport(name, total, columns, header.warnings)
+            return streamed, LoadReport(name, total, as_stored, header.warnings)
         table = pa.Table.from_batches(list(batches), schema)
     except sqlite3.DatabaseError as error:
         raise SourceError(f"{path.name}: cannot read {name!r} ({error})") from error
-    read = [
-        _sqlite_typed(table.column(field.name), field, types, by_cells=by_cells)
-        for field, types, by_cells in zip(schema, stored, typed, strict=True)
-    ]
-    found = pa.table([column for column, _ in read], names=list(header.names))
-    return found, LoadReport(name, total, tuple(report for _, report in read), header.warnings)
+    columns, reports = table.columns, list(as_stored)
+    for i, column in enumerate(columns):
+        if by_cells[i]:
+            typed, report = type_column(header.names[i], column)
+            if _is_mixed(stored[i]) or report.type in _MOMENTS:  # text declared a date that is none stays text
+                columns[i], reports[i] = typed, report
+    return pa.table(columns, names=list(header.names)), LoadReport(name, total, tuple(reports), header.warnings)
 
 
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    texts = [pa.types.is_large_string(type_) for type_ in schema.types]
     iterator = iter(rows)
     while chunk := list(islice(iterator, _BATCH_ROWS)):
         raise_if_cancelled()
-        yield chunk
+        columns = [
+            pa.array(map(_as_text, values) if text else values, type_)
+            for values, type_, text in zip(zip(*chunk, strict=True), schema.types, texts, strict=True)
+        ]
+        yield pa.record_batch(columns, schema=schema)
 
 
-def _batch(rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.record_batch(
-        [pa.array(list(c), field.type) for c, field in zip(columns, schema, strict=True)], schema=schema
-    )
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return None if value is None else str(value)
 
 
 def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> tuple[int, list[dict[str, int]]]:
@@ -253,42 +240,21 @@ def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) ->
 
 def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
     """Return the Arrow type that holds every cell of a column; of an empty one, that of its declaration."""
-    if not stored:
-        if "INT" in declared:
-            return pa.int64()
-        return pa.float64() if any(d in declared for d in ("REAL", "FLOA", "DOUB", "NUM", "DEC")) else pa.large_string()
-    if set(stored) == {"integer"}:
-        return pa.int64()
-    if set(stored) == {"blob"}:
+    if stored.keys() == {"blob"}:
         return pa.large_binary()
-    return pa.float64() if set(stored) <= {"integer", "real"} else pa.large_string()
+    if stored.keys() == {"integer"} or (not stored and "INT" in declared):
+        return pa.int64()
+    numbers = any(kind in declared for kind in ("REAL", "FLOA", "DOUB", "NUM", "DEC"))
+    return pa.float64() if (stored or numbers) and stored.keys() <= {"integer", "real"} else pa.large_string()
 
 
-def _is_typed_by_cells(stored: dict[str, int], declared: str) -> bool:
-    """Tell whether a column's type depends on what its cells say: they are mixed, or text declared a date or time."""
-    moment = set(stored) == {"text"} and ("DATE" in declared or "TIME" in declared)
-    mixed = len(stored) > 1 and not set(stored) <= {"integer", "real"}
-    return mixed or moment
-
-
-def _sqlite_typed(column: Any, field: pa.Field, stored: dict[str, int], *, by_cells: bool) -> tuple[Any, ColumnReport]:
-    """Type a column by its cells, where it has to be; text that is declared a date and is none stays text."""
-    if by_cells:
-        typed, report = type_column(field.name, column)
-        if len(stored) > 1 or report.type in _MOMENTS:
-            return typed, report
-    return column, _as_stored(field, stored)
+def _is_mixed(stored: dict[str, int]) -> bool:
+    return len(stored) > 1 and not stored.keys() <= {"integer", "real"}
 
 
 def _as_stored(field: pa.Field, stored: dict[str, int]) -> ColumnReport:
     written = "bytea" if pa.types.is_large_binary(field.type) else SQL_TYPES.get(field.type, "text")
     return ColumnReport(field.name, written, sum(stored.values()))
-
-
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    return None if value is None else str(value)
 
 
 def _sqlite_declared(
@@ -299,20 +265,12 @@ def _sqlite_declared(
     *,
     check: bool,
 ) -> RelationSchema:
-    """Return the primary key and the foreign keys that lead somewhere.
-
-    Args:
-        known: the names of the tables that were loaded, by their folded names.
-        check: whether the rows must keep the key, as SQLite lets it be null.
-    """
+    """Return the primary key and the foreign keys that lead to one of the `known` tables, whose names are folded."""
     database, table = at
     key, references = sqlite_keys(sqlite, table)
     loaded = Relation(table, (DATABASE, database, table), ())
-    if (
-        key
-        and check
-        and not RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb").key_holds(loaded, key)
-    ):
+    queries = RelationQueries(lambda sql: connection.execute(sql).fetchall(), "duckdb")
+    if key and check and not queries.key_holds(loaded, key):  # SQLite lets keys be null
         key = ()
     foreign: list[ForeignKey] = []
     for own, other, column in references:

@@ -14,26 +14,26 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Protocol, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import duckdb
 
-from almanaq.corpus.files.listing import Format, FoundFile, Listing
-from almanaq.corpus.read_cancellation import current_read
-from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded
+from almanaq.corpus.files.listing import Format, Listing
+from almanaq.engines.duckdb.engine import Loaded
 from almanaq.engines.duckdb.session import open_instance
 from almanaq.errors import DeadlineExceeded
-from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.text.sql_literals import string_literal
 
-# --- the cache --------------------------------------------------------------------------------------------------------
-
-VERSION = 7
-"""Of what readers decide: a change makes every cached file stale."""
+DATABASE = "files"
+"""Under this name DuckDB knows what was loaded."""
+VERSION = 8
+"""Of what readers decide, and of the record: a change makes every cached file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)
 """Whoever waits for these to end does not wait for tables to be written."""
@@ -41,21 +41,9 @@ _ABANDONED_SECONDS = 3600.0
 DEFAULT_MEGABYTES = 2048
 
 
-class _Digest(Protocol):
-    def update(self, data: bytes, /) -> object: ...
-
-
-Save = Callable[[Catalog | None], None]
-"""Writes what was loaded, with its catalog where that was read."""
-
-
 @dataclass(frozen=True, slots=True)
 class TableCache:
-    """A folder of cached tables.
-
-    Attributes:
-        most_bytes: what its files may take together.
-    """
+    """A folder of cached tables, whose files take at most `most_bytes` together."""
 
     LEAST_BYTES: ClassVar[int] = 1 << 20
     LEAST_FILES: ClassVar[int] = 50
@@ -65,23 +53,26 @@ class TableCache:
     most_bytes: int = DEFAULT_MEGABYTES << 20
 
     def open(self, key: str) -> tuple[duckdb.DuckDBPyConnection, Loaded] | None:
-        """Return a connection with the tables attached as `files`, and what loading found out; None: not cached."""
-        path = self._path(key)
+        """Return a connection with the tables attached as DATABASE, and what loading found out; None: not cached."""
+        path = self.folder / f"{key}.duckdb"
         if not path.is_file():
             return None
         connection = open_instance()
         try:
-            connection.execute(f"ATTACH {string_literal(path)} AS files (READ_ONLY)")
-            decided = _from_json(json.loads(_checked(self._record_path(key).read_text(encoding="utf-8"))))
+            connection.execute(f"ATTACH {string_literal(path)} AS {DATABASE} (READ_ONLY)")
+            record = json.loads(_verify_checksum(path.with_suffix(".json").read_text(encoding="utf-8")))
+            loaded: Loaded = _decode(Loaded, record)
             os.utime(path)
-            return connection, decided
+            return connection, loaded
         except (duckdb.Error, OSError, ValueError, KeyError, TypeError):
-            # Written by another version, or damaged: the source is read anew.
+            # Written by another version, or damaged: the source is read again.
             connection.close()
-            self._drop(path)
+            _drop(path)
             return None
 
-    def prepare(self, connection: duckdb.DuckDBPyConnection, key: str, loaded: Loaded) -> Save | None:
+    def prepare(
+        self, connection: duckdb.DuckDBPyConnection, key: str, loaded: Loaded
+    ) -> Callable[[Catalog | None], None] | None:
         """Attach a new file, while the engine may, and give what writes the tables into it; None without room."""
         temporary = self.folder / f"{uuid.uuid4().hex}.part"
         try:
@@ -91,22 +82,23 @@ class TableCache:
             temporary.chmod(0o600)
         except (duckdb.Error, OSError):
             return None
-        return lambda catalog: self._save(connection, temporary, key, replace(loaded, catalog=catalog))
+        return lambda catalog: self._save(connection, temporary, key, replace(loaded, catalog=catalog, made=None))
 
     def _save(self, connection: duckdb.DuckDBPyConnection, temporary: Path, key: str, loaded: Loaded) -> None:
         """Write the tables; a disk that has no room for them leaves none."""
         try:
             if isinstance(sys.exc_info()[1], _HURRIED):
                 return
-            connection.execute("COPY FROM DATABASE files TO cache")
+            connection.execute(f"COPY FROM DATABASE {DATABASE} TO cache")
             connection.execute("DETACH cache")
             temporary.chmod(0o600)
             if temporary.stat().st_size <= self.most_bytes:
-                record = temporary.with_suffix(".told.part")
+                record = temporary.with_suffix(".record.part")
                 record.touch(mode=0o600)
-                record.write_text(_with_checksum(json.dumps(_to_json(loaded), default=_json_value)), encoding="utf-8")
-                os.replace(record, self._record_path(key))
-                os.replace(temporary, self._path(key))
+                written = json.dumps(_to_json(loaded), default=lambda v: v.value if isinstance(v, Enum) else sorted(v))
+                record.write_text(_add_checksum(written), encoding="utf-8")
+                os.replace(record, self.folder / f"{key}.json")  # before the tables, which nobody opens without it
+                os.replace(temporary, self.folder / f"{key}.duckdb")
         except (duckdb.Error, OSError):
             pass
         finally:
@@ -130,7 +122,7 @@ class TableCache:
         for _, size, path in sorted(entries):
             if total <= self.most_bytes:
                 break
-            self._drop(path)
+            _drop(path)
             total -= size
 
     def stats(self) -> tuple[int, int]:
@@ -142,19 +134,13 @@ class TableCache:
         """Delete all that is cached; give how many sources that were."""
         found = list(self.folder.glob("*.duckdb"))
         for path in found:
-            self._drop(path)
+            _drop(path)
         return len(found)
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.duckdb"
 
-    def _record_path(self, key: str) -> Path:
-        """Return the file that says how the tables of another were read; it is moved into place before that one."""
-        return self.folder / f"{key}.json"
-
-    def _drop(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        path.with_suffix(".json").unlink(missing_ok=True)
+def _drop(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.with_suffix(".json").unlink(missing_ok=True)
 
 
 def table_cache_folder() -> Path:
@@ -173,75 +159,46 @@ def default_table_cache() -> TableCache | None:
 
 def fingerprint(listing: Listing, said: Schema) -> str:
     """Return what tells the content of a source from any other: its files' names, sizes, times and ends."""
-    digest = hashlib.sha256(f"{VERSION} {duckdb.__version__}".encode())
-    digest.update(repr([(name, entry.as_read_options()) for name, entry in said.relations.items()]).encode())
-    digest.update(repr([str(problem) for problem in listing.problems]).encode())
+    known: list[object] = [VERSION, duckdb.__version__, [str(problem) for problem in listing.problems]]
+    known += [(name, entry.as_read_options()) for name, entry in said.relations.items()]
     for found in listing.files:
-        if found.kind.format is Format.DOCUMENTS:
-            _add_documents(digest, found)
-            continue
-        for path in found.paths:
-            _add(digest, repr(found.id), path)
+        if found.kind.format is Format.DOCUMENTS:  # not opened, as there may be many; a change changes `st_ctime`
+            known.append((found.id, str(found.root and found.root.resolve())))
+            stats = ((path, os.stat(path)) for path in found.paths)
+            known += [(str(path), at.st_size, at.st_mtime_ns, at.st_ctime_ns) for path, at in stats]
+        else:
+            known += [(found.id, _fingerprint_file(path)) for path in found.paths]
     for path in listing.databases:
-        _add(digest, path.stem, path)
         # Each commit to the log beside a SQLite file changes the sum at its end, or the mark at its beginning.
-        for beside in (path.with_name(path.name + ending) for ending in ("-wal", "-journal")):
-            if beside.is_file() and beside.stat().st_size:
-                _add(digest, path.stem, beside)
-    return digest.hexdigest()
+        logs = [path.with_name(path.name + ending) for ending in ("-wal", "-journal")]
+        present = [path, *(log for log in logs if log.is_file() and log.stat().st_size)]
+        known += [(path.stem, _fingerprint_file(each)) for each in present]
+    return hashlib.sha256(repr(known).encode()).hexdigest()
 
 
-def _add_documents(digest: _Digest, found: FoundFile) -> None:
-    """Add documents without opening them, as there may be many; a change of content changes `st_ctime`."""
-    assert found.root is not None
-    digest.update(repr((found.id, str(found.root.resolve()))).encode())
-    for path in map(str, found.paths):
-        known = os.stat(path)
-        digest.update(f"{path}\0{known.st_size} {known.st_mtime_ns} {known.st_ctime_ns}\n".encode())
-
-
-def _add(digest: _Digest, called: str, path: Path) -> None:
+def _fingerprint_file(path: Path) -> tuple[object, ...]:
     known = path.stat()
-    digest.update(repr((called, str(path.resolve()), known.st_size, known.st_mtime_ns)).encode())
     with path.open("rb") as file:
-        digest.update(file.read(_ENDS))
+        ends = file.read(_ENDS)
         file.seek(max(0, known.st_size - _ENDS))
-        digest.update(file.read(_ENDS))
+        ends += file.read(_ENDS)
+    return str(path.resolve()), known.st_size, known.st_mtime_ns, hashlib.sha256(ends).hexdigest()
 
 
-def _with_checksum(text: str) -> str:
-    """Return a text with its hash in a line before it; the tables' own file has checksums of its own."""
+def _add_checksum(text: str) -> str:  # the tables' own file has checksums of its own
     return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}"
 
 
-def _checked(summed: str) -> str:
-    """Return the text behind its hash. Raises ValueError where it is not the one that was written."""
+def _verify_checksum(summed: str) -> str:
     text = summed.partition("\n")[2]
-    if _with_checksum(text) != summed:
+    if _add_checksum(text) != summed:
         raise ValueError("it does not hold what was written")
     return text
 
 
-def _json_value(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, ColumnKind):
-        return value.value
-    raise TypeError(f"a {type(value).__name__} is not cached")
-
-
 def _to_json(loaded: Loaded) -> dict[str, Any]:
-    origins = [(*place, origin) for place, origin in loaded.origins.items()]
-    catalog = None if loaded.catalog is None else [asdict(relation) for relation in loaded.catalog.relations]
-    return asdict(replace(loaded, origins={}, catalog=None, made=None)) | {"origins": origins, "catalog": catalog}
-
-
-def _from_json(found: dict[str, Any]) -> Loaded:
-    """Return what loading found out from its JSON form."""
-    origins = [((database, table), origin) for database, table, origin in found["origins"]]
-    loaded: Loaded = _decode(Loaded, found | {"origins": origins, "catalog": None})
-    relations = found["catalog"]
-    return loaded if relations is None else replace(loaded, catalog=Catalog(_decode(tuple[Relation, ...], relations)))
+    relations = None if loaded.catalog is None else [asdict(relation) for relation in loaded.catalog.relations]
+    return asdict(replace(loaded, catalog=None)) | {"catalog": relations and {"relations": relations}}
 
 
 _type_hints = cache(get_type_hints)
@@ -259,84 +216,7 @@ def _decode(kind: Any, value: Any) -> Any:
     if origin in (tuple, frozenset):
         return origin(_decode(inner[0], part) for part in value)
     if origin is Mapping:
-        pairs = value.items() if isinstance(value, dict) else value
-        return {_decode(inner[0], key): _decode(inner[1], part) for key, part in pairs}
+        return {key: _decode(inner[1], part) for key, part in value.items()}
     if hasattr(kind, "__dataclass_fields__"):
         return kind(**{name: _decode(type_, value[name]) for name, type_ in _type_hints(kind).items() if name in value})
-    return kind(value) if isinstance(kind, type) and issubclass(kind, ColumnKind) else value
-
-
-# --- sources that are loaded into DuckDB: from the cache, else read, and then cached ----------------------------------
-
-DATABASE = "files"
-"""Under this name DuckDB knows what was loaded."""
-Work = Callable[[duckdb.DuckDBPyConnection], None]
-
-
-def _nothing(_: duckdb.DuckDBPyConnection) -> None:
-    """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class CacheEntry:
-    """Where the tables of a source are cached.
-
-    Attributes:
-        key: tells the content of the source from any other; "": it is not worth being cached.
-    """
-
-    cache: TableCache | None = None
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Closing:
-    """What is done when a database is closed; it holds until then what must live so long."""
-
-    save: Save | None
-    held: object
-
-    def __call__(self, catalog: Catalog | None) -> None:
-        if self.save is not None:
-            self.save(catalog)
-
-
-def open_loaded(
-    load: Callable[[duckdb.DuckDBPyConnection], Loaded],
-    *,
-    name: str,
-    schema: Schema | None,
-    entry: CacheEntry,
-    lock: Work = _nothing,
-    held: object = None,
-) -> DuckDBDatabase:
-    """Return the database of the tables that `load` makes in DATABASE, or that were cached of it.
-
-    Args:
-        lock: says what files the engine may read from then on; none by itself.
-        held: what must live as long as the database, as a folder of files that were fetched.
-    """
-    cache, key = entry.cache, entry.key
-    found = cache.open(key) if cache is not None and key else None
-    if found is not None:
-        lock(found[0])
-        return _database(found[0], name, schema, found[1], None)
-    connection = open_instance()
-    try:
-        connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
-        with current_read().interrupting(connection.interrupt):
-            loaded = load(connection)
-        lock(connection)
-        save = cache.prepare(connection, key, loaded) if cache is not None and key and loaded.lasting else None
-    except BaseException:
-        connection.close()
-        raise
-    return _database(connection, name, schema, loaded, _Closing(save, held))
-
-
-def _database(
-    connection: duckdb.DuckDBPyConnection, name: str, schema: Schema | None, loaded: Loaded, closing: _Closing | None
-) -> DuckDBDatabase:
-    return DuckDBDatabase(
-        connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=closing
-    )
+    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
-from almanaq.engines.common import ListedFunctions, RelationQueries, Rows
+from almanaq.engines.common import ListedFunctions, RelationQueries, Rows, find_secret, hide
 from almanaq.engines.ibis.profiles import MARIADB, EngineProfile, find_profile, list_functions
-from almanaq.engines.ibis.session import IbisSession, Link
-from almanaq.engines.sources import find_secret, hide
+from almanaq.engines.ibis.session import IbisSession, Link, message_of
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
 from almanaq.suql.catalog.reading import declared_column
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
@@ -96,41 +95,25 @@ def read_facts(dialect: str, rows: Rows) -> Facts:
     return Facts(comments, labels, {table: tuple(key) for table, key in keys.items()}, tables)
 
 
-@dataclass(frozen=True, slots=True)
-class IbisCatalogReader:
-    """Reads the catalog of the current database of an ibis backend.
+def read_catalog(backend: Any, queries: RelationQueries) -> Catalog:
+    """Return every table and view of the current database, with kinds inferred where no comment declares any."""
+    facts = read_facts(queries.dialect, queries.rows)
+    relations = [_read_relation(backend, name, facts) for name in sorted(backend.list_tables())]
+    declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
+    return Catalog(tuple(queries.add_samples(relation, infer=not declared) for relation in relations))
 
-    Attributes:
-        rows: runs a SELECT and gives its rows.
-    """
 
-    backend: Any
-    dialect: str
-    rows: Rows
-
-    @property
-    def relations(self) -> RelationQueries:
-        """What is asked about one table or view."""
-        return RelationQueries(self.rows, self.dialect)
-
-    def read(self) -> Catalog:
-        """Return every table and view, with kinds inferred where no comment declares any."""
-        facts = read_facts(self.dialect, self.rows)
-        relations = [self._relation(name, facts) for name in sorted(self.backend.list_tables())]
-        declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        return Catalog(tuple(self.relations.add_samples(relation, infer=not declared) for relation in relations))
-
-    def _relation(self, name: str, facts: Facts) -> Relation:
-        columns = []
-        for column, type_ in self.backend.get_schema(name).items():
-            array = type(type_).__name__ == "Array"
-            labels = facts.labels.get((name, column), ())
-            comment = facts.comments.get((name, column), "")
-            written = pg_type(type_.value_type if array else type_)
-            columns.append(declared_column(column, written, array=array, values=labels, comment=comment))
-        description, rows = facts.tables.get(name, ("", None))
-        key = facts.keys.get(name, ())
-        return Relation(name, (name,), tuple(columns), key=key, rows=rows, description=description)
+def _read_relation(backend: Any, name: str, facts: Facts) -> Relation:
+    columns = []
+    for column, type_ in backend.get_schema(name).items():
+        array = type(type_).__name__ == "Array"
+        labels = facts.labels.get((name, column), ())
+        comment = facts.comments.get((name, column), "")
+        written = pg_type(type_.value_type if array else type_)
+        columns.append(declared_column(column, written, array=array, values=labels, comment=comment))
+    description, rows = facts.tables.get(name, ("", None))
+    key = facts.keys.get(name, ())
+    return Relation(name, (name,), tuple(columns), key=key, rows=rows, description=description)
 
 
 def pg_type(type_: Any) -> str:
@@ -153,7 +136,6 @@ class IbisDatabase:
 
     Args:
         connect: gives a new ibis backend each time: every session works on a connection of its own.
-        name: the source's name, for messages.
         schema: what a schema file says, applied over what the engine says; its keys are checked.
     """
 
@@ -172,37 +154,31 @@ class IbisDatabase:
         self._give_back(self._link(first), True)
 
     def catalog(self) -> Catalog:
-        """Return the tables of the current database, read once.
-
-        Raises SourceError when the schema file does not fit.
-        """
         with self._lock:
             known = self._catalog
         if known is None:
             with self.session() as session:
-                known = self._read(session)
+                queries = RelationQueries(session.rows, self.dialect)
+                found = apply_schema(read_catalog(session.backend, queries), self._schema)
+                check_keys(found, self._schema, queries.key_holds)
+                known = replace(found, relations=tuple(map(queries.complete, found.relations)))
             with self._lock:
                 self._catalog = known
         return known
 
     def session(self, deadline: float | None = None) -> IbisSession:
-        """Open a session whose statements end `deadline` seconds from now (None: never)."""
         with self._lock:
-            link = self._idle.pop() if self._idle else None
-        if link is not None:
-            try:
-                return IbisSession(link, self._engine, self._give_back, deadline)
-            except DatabaseError:  # it was lost while it lay idle
-                self._give_back(link, False)
-        link = self._link(self._connect())
+            idle = self._idle.pop() if self._idle else None
+        link = idle or self._link(self._connect())
         try:
             return IbisSession(link, self._engine, self._give_back, deadline)
         except DatabaseError:
             self._give_back(link, False)
-            raise
+            if idle is None:
+                raise
+        return self.session(deadline)  # it was lost while it lay idle
 
     def language(self, catalog: Catalog) -> TreeLanguage:
-        """Return the engine's SQL over the relations of a catalog: this one's, or what is left of it."""
         with self._lock:
             functions = self._functions
         if functions is None:
@@ -213,24 +189,15 @@ class IbisDatabase:
         return TreeLanguage(self.dialect, catalog, functions, self._describe)
 
     def _describe(self, sql: str, parameters: Parameters) -> list[str]:
-        """Return what the engine calls the columns of a query's result, of which it gives no rows."""
         with self.session() as session:
             return session.names(sql, parameters)
 
     def close(self) -> None:
-        """Close the connections that lie idle."""
         with self._lock:
             self._open = False
             idle, self._idle = self._idle, []
         for link in idle:
             link.backend.disconnect()
-
-    def _read(self, session: IbisSession) -> Catalog:
-        reader = IbisCatalogReader(session.backend, self.dialect, session.rows)
-        catalog = apply_schema(reader.read(), self._schema)
-        check_keys(catalog, self._schema, reader.relations.key_holds)
-        relations = tuple(reader.relations.complete(relation) for relation in catalog.relations)
-        return replace(catalog, relations=relations)
 
     def _link(self, backend: Any) -> Link:
         return Link(backend, _canceller(backend, self._connect), _runner(backend))
@@ -247,18 +214,14 @@ class IbisDatabase:
 
 
 def open_ibis_url(url: str, *, schema: Schema | None = None) -> IbisDatabase:
-    """Open a source by an ibis URL.
-
-    Raises:
-        SourceError: it cannot be reached; the password is not printed.
-        MissingExtraError: ibis or the engine's driver is not installed.
-        UnsupportedError: it is an engine that almanaq has not learned.
-    """
+    """Open a source by an ibis URL; no error prints the password."""
     scheme = url.partition("://")[0].lower()
     find_profile(scheme)
     secret = find_secret(url)
-    ibis = _ibis(scheme)
-
+    try:
+        import ibis
+    except ImportError as error:
+        raise MissingExtraError("ibis", "ibis", f"a source in {scheme}") from error
     one_at_a_time = threading.Lock()  # whoever ignores warnings does so for all threads
 
     def connect() -> Any:
@@ -270,30 +233,18 @@ def open_ibis_url(url: str, *, schema: Schema | None = None) -> IbisDatabase:
             driver = f"ibis-framework[{scheme}]"
             raise SourceError(f"a source in {scheme} needs its driver: pip install '{driver}'") from error
         except Exception as error:  # drivers have no class of errors in common
-            raise SourceError(f"cannot connect to {scheme}: {hide(_first_line(error), secret)}") from None
+            raise SourceError(f"cannot connect to {scheme}: {hide(message_of(error), secret)}") from None
 
     return IbisDatabase(connect, name=url.rpartition("/")[2].partition("?")[0] or scheme, schema=schema)
 
 
 def open_ibis_backend(backend: Any, *, schema: Schema | None = None) -> IbisDatabase:
-    """Use the server that an ibis backend is connected to, by connections of our own with the same arguments.
-
-    Raises:
-        UsageError: it was made from a driver's connection, whose arguments nobody knows.
-    """
+    """Use the server that an ibis backend is connected to, by connections of our own with the same arguments."""
     find_profile(backend.name)
     if not getattr(backend, "_can_reconnect", True):
         raise UsageError("an ibis backend made by from_connection cannot be connected a second time: pass its URL")
     arguments, named = backend._con_args, backend._con_kwargs
     return IbisDatabase(lambda: backend.connect(*arguments, **named), name=backend.name, schema=schema)
-
-
-def _ibis(scheme: str) -> Any:
-    try:
-        import ibis
-    except ImportError as error:
-        raise MissingExtraError("ibis", "ibis", f"a source in {scheme}") from error
-    return ibis
 
 
 def _engine(backend: Any) -> EngineProfile:
@@ -335,8 +286,3 @@ def _canceller(backend: Any, connect: Callable[[], Any]) -> Callable[[], None]:
             other.disconnect()
 
     return kill
-
-
-def _first_line(error: Exception) -> str:
-    message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
-    return message.strip().split("\n", 1)[0] or type(error).__name__

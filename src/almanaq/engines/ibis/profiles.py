@@ -25,10 +25,7 @@ class EngineProfile:
             comes between two steps is then written into the statements that need it.
         paged: whether a result has to be read whole before the next statement, so that streams are read in pages.
         text: the type of text in a temporary table, where it is not sqlglot's.
-        begin: statements at the start of a session.
-        end: the statement at its end.
         deadline: sets the most time of a statement.
-        drop: drops a temporary table.
     """
 
     dialect: str
@@ -44,14 +41,11 @@ class EngineProfile:
 _READ_AS_WRITTEN = "@@sql_mode"
 for _mode in ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "ANSI", "ORACLE"):
     _READ_AS_WRITTEN = f"REPLACE({_READ_AS_WRITTEN}, '{_mode}', '')"
+"""A server's modes, but for those by which it would read a text otherwise than it was read here."""
 
 
 def _mysql(collation: str, deadline: str) -> EngineProfile:
-    """Return MySQL or MariaDB: each has only its own collation by bytes in which trailing blanks count.
-
-    What tables between two steps hold is compared by it. A server's modes stay as they are, but for those by which it
-    would read a text otherwise than it was read here.
-    """
+    """Return MySQL or MariaDB: each has only its own collation by bytes in which trailing blanks count."""
     return EngineProfile(
         "mysql",
         temporary="CREATE TEMPORARY TABLE {name} AS {query}",
@@ -108,12 +102,9 @@ PROFILES = {
 
 
 def find_profile(name: str) -> EngineProfile:
-    """Return what is known of an engine by ibis's name; raises UnsupportedError for one of which nothing is known.
-
-    Of another engine nobody has said where results between steps go, and how long a statement may take.
-    """
+    """Return what is known of an engine by ibis's name; raises UnsupportedError for one of which nothing is known."""
     found = PROFILES.get(name)
-    if found is None:
+    if found is None:  # nobody has said where results between steps go, and how long a statement may take
         known = ("postgresql", *(engine for engine in PROFILES if engine != "postgres"))
         raise UnsupportedError(
             f"{name} is no engine that almanaq has learned{suggest(name, known)}; "
@@ -192,10 +183,7 @@ _LISTS: Mapping[str, tuple[str, ...]] = {
 
 
 def list_functions(dialect: str, rows: Callable[[str], Sequence[tuple[Any, ...]]]) -> ListedFunctions:
-    """Return the functions of an engine; `rows` runs a query and gives its rows.
-
-    Each engine has others, and few list them: those that sqlglot knows in its dialect are taken for the engine's.
-    """
+    """Return the functions of an engine; as few list them, those that sqlglot knows are taken for its own."""
     parser = Dialect.get_or_raise(dialect).parser_class
     names = {name.lower() for name in (*parser.FUNCTIONS, *parser.FUNCTION_PARSERS)}
     aggregates = set(KNOWN_AGGREGATES)

@@ -26,13 +26,7 @@ from almanaq.engines.ibis.profiles import EngineProfile
 from almanaq.engines.interruption import InterruptibleSession, Lock
 from almanaq.engines.postgres.driver import decimal_type, size_of, sql_type
 from almanaq.engines.rendering import without_variables
-from almanaq.errors import (
-    DatabaseError,
-    OperationalError,
-    ProgrammingError,
-    UnsupportedError,
-    engine_error,
-)
+from almanaq.errors import DatabaseError, OperationalError, ProgrammingError, UnsupportedError, engine_error
 from almanaq.suql.bind import fill_parameters
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.language import Parameters
@@ -47,10 +41,7 @@ _KNOWN = frozenset([bool, float, str, bytes, datetime.date, datetime.time, datet
 
 
 def to_batch(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    """Return rows as Arrow.
-
-    A column without a value has the type of NULL, values that Arrow has no type for are text.
-    """
+    """Return rows as Arrow: a column without a value has the type of NULL, values without an Arrow type are text."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.record_batch([_array(values) for values in columns], names=list(names))
 
@@ -70,7 +61,6 @@ def _array(values: Sequence[Any]) -> pa.Array:
 
 
 def _type(kinds: set[type], values: Sequence[Any]) -> pa.DataType:
-    """Return the Arrow type that holds values of these kinds."""
     if kinds == {int} and all(value is None or -(2**63) <= value < 2**63 for value in values):
         return pa.int64()
     if kinds == {datetime.datetime}:
@@ -121,11 +111,16 @@ def reader(result: Any) -> tuple[list[str], Callable[[int | None], list[tuple[An
     return names, lambda size: [tuple(row) for row in islice(rows, size)]
 
 
+def message_of(error: Exception) -> str:
+    """Return the first line of what a driver says: the last of an error's arguments, where it is a text."""
+    message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
+    return message.strip().split("\n", 1)[0] or type(error).__name__
+
+
 def close(result: Any) -> None:
     """Close a driver's result, where it can be."""
-    closing = getattr(result, "close", None)
-    if closing is not None:
-        closing()
+    if hasattr(result, "close"):
+        result.close()
 
 
 # --- the session ------------------------------------------------------------------------------------------------------
@@ -153,11 +148,7 @@ class Link:
 
 
 class IbisSession(InterruptibleSession):
-    """A Session on one connection of its own.
-
-    Args:
-        give_back: takes the connection at the end, and whether it may be used again.
-    """
+    """A Session on one connection of its own; `give_back` takes it at the end, and whether it may be used again."""
 
     def __init__(
         self, link: Link, engine: EngineProfile, give_back: Callable[[Link, bool], None], deadline: float | None = None
@@ -178,7 +169,6 @@ class IbisSession(InterruptibleSession):
     def stream(
         self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT lazily; closing the iterator leaves nothing behind."""
         self._check_select(sql)
         sql = self._write_parameters(sql, parameters)
         started = self._interrupts
@@ -207,7 +197,6 @@ class IbisSession(InterruptibleSession):
                 close(result)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement of our own that reads."""
         return self._execute(sql, most=None)[1]
 
     def names(self, sql: str, parameters: Parameters = ()) -> list[str]:
@@ -217,7 +206,6 @@ class IbisSession(InterruptibleSession):
         return self._execute(write_tree(tree, self._engine.dialect), most=1)[0]
 
     def create(self, name: str, sql: str) -> int:
-        """Make the temporary table `name` from a SELECT; give its number of rows."""
         self._check_select(sql)
         self._check_is_new(name)
         if self._engine.temporary:
@@ -229,7 +217,6 @@ class IbisSession(InterruptibleSession):
         return len(rows)
 
     def store(self, name: str, table: pa.Table) -> None:
-        """Make the temporary table `name` from Arrow data."""
         self._check_is_new(name)
         if not self._engine.temporary:
             self._store_as_values(name, table)
@@ -245,12 +232,10 @@ class IbisSession(InterruptibleSession):
             self._execute(f"INSERT INTO {self._quote_temporary(name)} VALUES {values}")
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Return the name of the temporary table `name` on this connection."""
         return (self._prefix + name,)
 
     @property
     def backend(self) -> Any:
-        """ibis's backend on this session's connection."""
         return self._link.backend
 
     def _mark_stopped(self) -> None:
@@ -273,7 +258,6 @@ class IbisSession(InterruptibleSession):
     # --- streams
 
     def _pages(self, name: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
-        """Read a numbered table page by page, each twice as large as the one before."""
         place, number, last, size = self._quote_temporary(name), self._quote(_NUMBER), 0, _FIRST_PAGE
         try:
             while True:
@@ -331,7 +315,6 @@ class IbisSession(InterruptibleSession):
                 close(result)
 
     def _limit_time(self) -> None:
-        """Tell the engine how long the next statement may take."""
         if self._engine.deadline and self._ends is not None:
             left = max(1, int((self._ends - time.monotonic()) * 1000))
             limit = self._engine.deadline.format(milliseconds=left, seconds=-(-left // 1000))
@@ -339,7 +322,6 @@ class IbisSession(InterruptibleSession):
 
     @contextmanager
     def _step(self, started: int) -> Iterator[None]:
-        """Let the engine work within the block; give its errors our names."""
         with self._using:
             with self._state:
                 self._refuse_if_over()
@@ -355,20 +337,15 @@ class IbisSession(InterruptibleSession):
                     self._busy = None
 
     def _translate_error(self, error: Exception, started: int) -> DatabaseError:
-        """Return an engine's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, DatabaseError):
             return error
         if started != self._interrupts or self._is_late(nearly=True):
             return self._stop_error()
-        message = error.args[-1] if error.args and isinstance(error.args[-1], str) else str(error)
-        line = message.strip().split("\n", 1)[0].replace(self._prefix, "")
-        return engine_error(f"{self._engine.dialect}: {line or type(error).__name__}", type(error))
+        return engine_error(f"{self._engine.dialect}: {message_of(error).replace(self._prefix, '')}", type(error))
 
     def _cancel_stopped(self) -> bool:
-        """Cancel the running statement if it is a stopped one; tell whether it was.
-
-        No other statement begins before the server has taken the request: it would be the one that is cancelled.
-        """
+        """Cancel the running statement if it is a stopped one; tell whether it was."""
+        # No other begins before the server has taken the request: it would be the one that is cancelled.
         with self._state:
             if self._busy is None or (self._busy == self._interrupts and not self._is_late()):
                 return False
@@ -392,7 +369,6 @@ class IbisSession(InterruptibleSession):
     # --- text of statements
 
     def _store_as_values(self, name: str, table: pa.Table) -> None:
-        """Keep a table as the SELECT of its values."""
         if table.num_rows > MOST_WRITTEN:
             raise UnsupportedError(
                 f"{self._engine.dialect} has no temporary tables here, and more than {MOST_WRITTEN:,} rows would have "

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from almanaq.engines.common import RelationQueries, add_samples, complete_enums
+from almanaq.engines.common import RelationQueries
 from almanaq.engines.postgres.driver import driver
 from almanaq.errors import first_line
-from almanaq.suql.catalog.reading import declared_column, distinct_values, flatten, relation_names
+from almanaq.suql.catalog.reading import declared_column, relation_names
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import ForeignKey
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
@@ -78,6 +77,15 @@ _CONSTRAINTS = """
              JOIN pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n ORDER BY k.o)
     FROM pg_constraint c WHERE c.contype IN ('p', 'u', 'f') AND c.conrelid = ANY(%s)
     ORDER BY c.conrelid, c.contype = 'u', c.conname"""
+_SEQUENCES = """
+    SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'S' AND n.nspname NOT LIKE 'pg\\_%' AND has_schema_privilege(n.oid, 'USAGE')
+      AND has_table_privilege(c.oid, 'SELECT') AND NOT EXISTS (
+          SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+              AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))
+    ORDER BY 1, 2"""
+_SEQUENCE = (Column("last_value", "bigint"), Column("log_cnt", "bigint"), Column("is_called", "boolean"))
+"""What queries may name and no listing shows, beside tables without columns."""
 _ADDRESS, _ADDRESS_IN_PART = "ctid::text", "tableoid::text || ctid::text"
 
 
@@ -113,15 +121,10 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class CatalogReader:
-    """Reads the catalog over one connection, which is used for nothing else."""
-
     connection: Connection
 
     def read(self) -> Catalog:
-        """Return every table and view that may be read, and the names of the others.
-
-        A relation whose rows cannot be looked at (a view that fails, a table that is locked) is there without samples.
-        """
+        """Return every table and view that may be read, and the names of the others; some may come without samples."""
         found = [_Found(*row) for row in self._rows(_RELATIONS)]
         path = [schema for (schema,) in self._rows("SELECT unnest(current_schemas(false))")]
         names = relation_names([(f.schema, f.name) for f in found if f.some], path)
@@ -142,7 +145,11 @@ class CatalogReader:
                 key=() if f.parted and f.kind == "r" else _key(mine, {c.name for c in own}, nullable.get(f.oid, set())),
                 row_id=f.row_id(),
                 description=f.comment or "",
-                foreign_keys=tuple(_foreign_key(c, by_oid) for c in mine if c[1] == "f" and c[3] in by_oid),
+                foreign_keys=tuple(
+                    (tuple(own_key), by_oid[other], tuple(theirs))
+                    for _, kind, own_key, other, theirs in mine
+                    if kind == "f" and other in by_oid
+                ),
             )
             if own:
                 relations.append((f, relation))
@@ -152,11 +159,14 @@ class CatalogReader:
         self._limit(_LOOK_SECONDS)
         sampled = tuple(self._look_at(f, relation, infer=not declared) for f, relation in relations)
         self._limit(0)
-        return Catalog(sampled, hidden=hidden, unlisted=find_unlisted_relations(self._rows, columnless, path))
+        for schema, name in self._rows(_SEQUENCES):
+            bare = schema in path and all(other.name != name for other in columnless)
+            columnless.append(Relation(name if bare else f"{schema}.{name}", (schema, name), _SEQUENCE))
+        return Catalog(sampled, hidden=hidden, unlisted=tuple(columnless))
 
-    def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
-        """Tell whether a key is unique and never null."""
-        return RelationQueries(self._rows, "postgres").key_holds(relation, key)
+    @property
+    def queries(self) -> RelationQueries:
+        return RelationQueries(self._rows, "postgres", _sample_expression)
 
     def complete_enums(self, relation: Relation) -> Relation:
         """Return a relation whose ENUM columns list their values; of one that cannot be read none is an ENUM."""
@@ -166,12 +176,7 @@ class CatalogReader:
                 for c in relation.columns
             )
             return replace(relation, columns=tuple(columns))
-
-        def read_values(column: Column, limit: int) -> list[str]:
-            rows = self._rows(distinct_values(replace(relation, rows=0), column, limit, "postgres"))
-            return [value for (value,) in rows]
-
-        return complete_enums(relation, read_values)
+        return self.queries.complete_enums(relation)
 
     def _rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()
@@ -182,7 +187,6 @@ class CatalogReader:
         self.connection.commit()  # so that a rollback leaves the limit as it is
 
     def _columns(self, oids: list[int]) -> tuple[dict[int, list[Column]], dict[int, set[str]]]:
-        """Return the columns of each relation, and the names of those that may be null."""
         values: dict[int, tuple[str, ...]] = {}
         for oid, label in self._rows(_ENUMS):
             values[oid] = (*values.get(oid, ()), label)
@@ -190,7 +194,8 @@ class CatalogReader:
         nullable: dict[int, set[str]] = {}
         for relation, name, written, array, not_null, comment, type_oid in self._rows(_COLUMNS, [oids]):
             labels = values.get(type_oid, ())
-            type_ = "text" if labels else _type(written)
+            short = _DIGITS.sub(r"\1", written)  # `varchar(20)` is text, `timestamp(3) without time zone` is timestamp
+            type_ = "text" if labels else _TYPES.get(short, short)
             column = declared_column(name, type_, array=array, values=labels, comment=comment or "")
             columns.setdefault(relation, []).append(column)
             if not not_null:
@@ -200,7 +205,8 @@ class CatalogReader:
     def _look_at(self, found: _Found, relation: Relation, *, infer: bool) -> Relation:
         """Return the relation with its number of rows, samples, and inferred kinds where nothing was declared."""
         try:
-            relation = self._add_samples(relation, infer=infer)
+            limit = _INFERRED_ROWS if infer else _SHOWN_ROWS
+            relation = self.queries.add_samples(relation, infer=infer, limit=limit)
         except driver().Error as error:
             return replace(relation, unread=self._recover_from(error))
         try:
@@ -224,19 +230,6 @@ class CatalogReader:
             return int(found.tuples) if found.tuples is not None and found.tuples >= 0 else None
         return int(self._rows(f"SELECT count(*) FROM {quote(*relation.location)}")[0][0])
 
-    def _add_samples(self, relation: Relation, *, infer: bool) -> Relation:
-        picked = ", ".join(_sample_expression(column) for column in relation.columns)
-        limit = _INFERRED_ROWS if infer else _SHOWN_ROWS
-        rows = self._rows(f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {limit}")
-        samples = [flatten(row[position] for row in rows) for position in range(len(relation.columns))]
-        return add_samples(relation, samples, infer=infer)
-
-
-def _type(written: str) -> str:
-    """Return a type's short name: `varchar(20)` is text, `timestamp(3) without time zone` is timestamp."""
-    name = _DIGITS.sub(r"\1", written)
-    return _TYPES.get(name, name)
-
 
 def _key(constraints: Iterable[tuple[Any, ...]], readable: set[str], nullable: set[str]) -> tuple[str, ...]:
     """Return the primary key, else the first unique one none of whose columns may be null."""
@@ -247,36 +240,8 @@ def _key(constraints: Iterable[tuple[Any, ...]], readable: set[str], nullable: s
     return ()
 
 
-def _foreign_key(constraint: tuple[Any, ...], names: dict[int, str]) -> ForeignKey:
-    _, _, own, other, theirs = constraint
-    return tuple(own), names[other], tuple(theirs)
-
-
 def _sample_expression(column: Column) -> str:
     name = quote(column.name)
     if column.array and column.type == "text":
         return f"(SELECT array_agg(left(x::text, {_SAMPLE_CHARACTERS})) FROM unnest(({name})[:20]) AS u(x))"
     return "NULL" if column.type == "bytea" else f"left({name}::text, {_SAMPLE_CHARACTERS})"
-
-
-# --- what queries may name and no listing shows -----------------------------------------------------------------------
-
-Ask = Callable[..., list[tuple[Any, ...]]]
-
-_SEQUENCES = """
-    SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind = 'S' AND n.nspname NOT LIKE 'pg\\_%' AND has_schema_privilege(n.oid, 'USAGE')
-      AND has_table_privilege(c.oid, 'SELECT') AND NOT EXISTS (
-          SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
-              AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i'))
-    ORDER BY 1, 2"""
-_SEQUENCE = (Column("last_value", "bigint"), Column("log_cnt", "bigint"), Column("is_called", "boolean"))
-
-
-def find_unlisted_relations(ask: Ask, columnless: list[Relation], path: list[str]) -> tuple[Relation, ...]:
-    """Return sequences and tables without columns."""
-    found = list(columnless)
-    for schema, name in ask(_SEQUENCES):
-        bare = schema in path and all(other.name != name for other in found)
-        found.append(Relation(name if bare else f"{schema}.{name}", (schema, name), _SEQUENCE))
-    return tuple(found)

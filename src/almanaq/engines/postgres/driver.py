@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from almanaq.engines.sources import find_secret, hide
+from almanaq.engines.common import find_secret, hide
 from almanaq.errors import (
     DatabaseError,
     MissingExtraError,
@@ -68,12 +68,7 @@ def driver() -> Any:
 
 
 def connect(url: str) -> Connection:
-    """Return a connection whose values of types without an Arrow type come as text.
-
-    Raises:
-        SourceError: no server, no such database, wrong user or password, an old server; the password is not printed.
-        MissingExtraError: psycopg is not installed.
-    """
+    """Return a connection whose values of types without an Arrow type come as text; no error prints the password."""
     psycopg = driver()
     from psycopg.types.json import JsonbDumper
     from psycopg.types.string import TextLoader
@@ -101,11 +96,9 @@ def connect(url: str) -> Connection:
 
 
 def settle_texts(connection: Connection) -> None:
-    r"""Have a backslash in '…' mean itself, however the server, the database or the user's role are set up.
-
-    A message is read as a whole before its first statement runs: this cannot be said in the message that needs it.
-    """
-    if connection.info.parameter_status(_STANDARD_TEXTS) != "on":
+    r"""Have a backslash in '…' mean itself, however the server, the database or the user's role are set up."""
+    # Not in the message that needs it: that is read as a whole before its first statement runs.
+    if not has_settled_texts(connection):
         connection.execute(f"SET {_STANDARD_TEXTS} = on")
         connection.commit()
 
@@ -221,7 +214,6 @@ _MOST_DIGITS = 76
 """Of Arrow's widest decimal."""
 _SQL_TYPES = (
     (pa.types.is_boolean, "boolean"),
-    (pa.types.is_int64, "bigint"),
     (pa.types.is_integer, "bigint"),
     (pa.types.is_float32, "real"),
     (pa.types.is_floating, "double precision"),
@@ -237,13 +229,7 @@ _SQL_TYPES = (
 
 
 def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements: Mapping[int, int]) -> pa.RecordBatch:
-    """Return the rows of a cursor as Arrow; types that Arrow has no name for come as text.
-
-    A numeric without declared digits has those that its values need; an array has as many dimensions as its values.
-
-    Args:
-        elements: the id of the elements' type of each array type that is not PostgreSQL's own.
-    """
+    """Return the rows of a cursor as Arrow, types without a name in Arrow as text; `elements`: of own array types."""
     if not description:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(description)
@@ -327,13 +313,11 @@ def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
 
 
 def _element(type_code: int, elements: Mapping[int, int]) -> int | None:
-    """Return the id of the elements' type of an array type; None of another."""
     return elements.get(type_code) or _own_elements().get(type_code)
 
 
 @cache
 def _own_elements() -> dict[int, int]:
-    """Return the id of the elements' type of each array type of PostgreSQL's own."""
     from psycopg.postgres import types
 
     return {info.array_oid: info.oid for info in types if info.array_oid}
@@ -371,11 +355,7 @@ def _map_leaves(value: Any, plain: Callable[[Any], Any]) -> Any:
 def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
     """Return the decimal type that a column declares, else the least wide that holds its values."""
     if column.precision and column.precision <= _MOST_DIGITS and column.scale is not None and column.scale >= 0:
-        return (
-            pa.decimal128(column.precision, column.scale)
-            if column.precision <= 38
-            else pa.decimal256(column.precision, column.scale)
-        )
+        return (pa.decimal128 if column.precision <= 38 else pa.decimal256)(column.precision, column.scale)
     return decimal_type([v for v in values if v is not None])
 
 
@@ -421,10 +401,7 @@ def run(
 
 
 def _chunks(cursor: Any, message: str) -> Generator[tuple[_Rows, int], None, None]:
-    """Yield rows as they come, and about how many bytes they take; the cursor describes them.
-
-    Closing the iterator cancels the statement, and the rest of the message is not run.
-    """
+    """Yield rows as they come, and about how many bytes they take; closing the iterator cancels the rest."""
     psycopg, connection, done = driver(), cursor.connection, False
     transformer, server = psycopg.adapt.Transformer(cursor), connection.pgconn
     server.send_query(message.encode())
@@ -458,11 +435,7 @@ _SUGGESTED = re.compile(r'"([^"]+)"')
 
 
 def server_error(error: Exception, message: str) -> DatabaseError:
-    """Return an error of the server as ours: a QueryError where the query is at fault.
-
-    Args:
-        message: its first line, as it is shown.
-    """
+    """Return an error of the server as ours, with its first line as `message`."""
     kinds = {base.__name__ for base in type(error).__mro__}
     hint = str(getattr(getattr(error, "diag", None), "message_hint", None) or "")
     if hint.startswith("Perhaps you meant"):

@@ -40,13 +40,7 @@ from almanaq.engines.postgres.driver import (
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.language import PostgresLanguage
 from almanaq.engines.postgres.statements import bind, computes, names_of, parse, walk
-from almanaq.errors import (
-    DatabaseError,
-    NotSupportedError,
-    OperationalError,
-    SourceError,
-    first_line,
-)
+from almanaq.errors import DatabaseError, NotSupportedError, OperationalError, SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.language import Parameters
@@ -85,12 +79,11 @@ _READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT r
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
-class PostgresSession(MultiStreamSession[Work]):
+class PostgresSession(MultiStreamSession):
     """A Session on one connection of its own.
 
     Args:
         connection: not in a transaction; the session gives it back rolled back, or closed.
-        give_back: takes the connection at the end.
         elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
         round_trip: seconds that a message takes which gives the server nothing to do.
@@ -118,11 +111,7 @@ class PostgresSession(MultiStreamSession[Work]):
         self._faults = (driver().Error, *_OTHER_FAULTS)
 
     def stream(
-        self,
-        sql: str,
-        batch_rows: int = 2048,
-        first_rows: int | None = None,
-        parameters: Parameters = (),
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator ends it.
 
@@ -152,19 +141,13 @@ class PostgresSession(MultiStreamSession[Work]):
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         self._check(sql)
-        work = self._begin()
-        try:
-            with self._turn(work) as cursor:
-                query = bind(self._connection, _strip_semicolon(sql), parameters)
-                message = ";\n".join([*self._before(write=False), query, _KEEP])
-                return run(cursor, message, self._elements, most_bytes, most_rows)
-        finally:
-            self._forget(work)
+        with self._working() as work, self._turn(work) as cursor:
+            query = bind(self._connection, _strip_semicolon(sql), parameters)
+            message = ";\n".join([*self._before(write=False), query, _KEEP])
+            return run(cursor, message, self._elements, most_bytes, most_rows)
 
     def create(self, name: str, sql: str) -> int:
-        """Make the temporary table `name` from a SELECT; give its number of rows."""
         self._check(sql)
         place, query = quote(*self.locate(name)), _strip_semicolon(sql)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
@@ -183,7 +166,6 @@ class PostgresSession(MultiStreamSession[Work]):
             raise
 
     def store(self, name: str, table: pa.Table) -> None:
-        """Make the temporary table `name` from Arrow data."""
         columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})"
         fill = f"COPY {quote(*self.locate(name))} FROM STDIN"
@@ -193,7 +175,6 @@ class PostgresSession(MultiStreamSession[Work]):
                     copy.write_row(row)
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Return schema and name of the temporary table `name`."""
         return ("pg_temp", self._prefix + name)
 
     def _needs_insistence(self) -> bool:
@@ -215,11 +196,9 @@ class PostgresSession(MultiStreamSession[Work]):
         self._give_back(self._connection)
 
     def _check(self, sql: str) -> bool:
-        """Tell whether a query may block; raise DatabaseError unless it is one."""
         return _may_block(sql.replace(self._prefix, ""))
 
     def _is_parallel(self, query: str) -> bool:
-        """Tell whether the server would read in parallel for a query."""
         with self._statement(f"EXPLAIN (COSTS OFF) {query}") as cursor:
             return any("Gather" in line for (line,) in cursor.fetchall())
 
@@ -232,7 +211,6 @@ class PostgresSession(MultiStreamSession[Work]):
         return costs is not None and float(costs[1]) > float(costs[2]) / 2
 
     def _next_size(self, size: int, most: int, started: float) -> int:
-        """Return how many rows to fetch after so many, which were asked for at a moment."""
         return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
 
     def _batches(
@@ -258,23 +236,12 @@ class PostgresSession(MultiStreamSession[Work]):
 
     @contextmanager
     def _statement(self, sql: str, *, write: bool = False, release: bool = True) -> Iterator[Any]:
-        work = self._begin()
-        try:
-            with self._step(work, sql, write=write, release=release) as cursor:
-                yield cursor
-        finally:
-            self._forget(work)
-
-    def _new_work(self) -> Work:
-        return Work()
+        with self._working() as work, self._step(work, sql, write=write, release=release) as cursor:
+            yield cursor
 
     @contextmanager
     def _step(self, work: Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
-        """Run statements in a subtransaction, all in one message; give the cursor at the result of the last.
-
-        Args:
-            release: False keeps the subtransaction until the block ends, for what the block does itself.
-        """
+        """Run statements in one message and subtransaction, which lasts as long as the block without `release`."""
         with self._turn(work) as cursor:
             sent = [*self._before(write=write), *sql]
             cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
@@ -303,33 +270,23 @@ class PostgresSession(MultiStreamSession[Work]):
             finally:
                 with self._state:
                     self._busy = None
-                self._recover()
+                if not self._connection.closed and self._status() == "INERROR":
+                    with suppress(driver().Error):  # it was lost: the next statement says so
+                        self._connection.execute("ROLLBACK TO SAVEPOINT reading")  # its other cursors live on
 
     def _before(self, *, write: bool) -> list[str]:
-        """Return what has to be said before a statement, in one message with it."""
         begin = self._status() == "IDLE"
         statements = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
         if self._ends is not None:
-            statements.append(f"SET LOCAL statement_timeout = {self._milliseconds(self._ends)}")
+            statements.append(f"SET LOCAL statement_timeout = {max(1, int((self._ends - time.monotonic()) * 1000))}")
         statements += [] if write else [_READ_ONLY]
         closing, self._closing = self._closing, []
         return statements + [f"CLOSE {name}" for name in closing]
 
-    def _recover(self) -> None:
-        """Undo the failed subtransaction, if one failed: the transaction and its other cursors live on."""
-        if not self._connection.closed and self._status() == "INERROR":
-            with suppress(driver().Error):  # it was lost: the next statement says so
-                self._connection.execute("ROLLBACK TO SAVEPOINT reading")
-
     def _status(self) -> str:
         return str(self._connection.info.transaction_status.name)
 
-    @staticmethod
-    def _milliseconds(ends: float) -> int:
-        return max(1, int((ends - time.monotonic()) * 1000))
-
     def _cancel_stopped(self) -> bool:
-        """Cancel the running statement if it is a stopped one; tell whether it was."""
         with self._state:
             if self._busy is None or not self._busy.stopped or self._connection.closed:
                 return False
@@ -339,7 +296,6 @@ class PostgresSession(MultiStreamSession[Work]):
             return False
 
     def _translate_error(self, error: Exception) -> DatabaseError:
-        """Return the server's error as ours: its first line, with temporary tables under the names the caller gave."""
         if isinstance(error, driver().errors.QueryCanceled):
             return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
@@ -362,11 +318,7 @@ def _strip_semicolon(sql: str) -> str:
 
 @lru_cache(maxsize=256)
 def _may_block(sql: str) -> bool:
-    """Tell whether a query may have to see all rows before it gives one.
-
-    Raises:
-        ProgrammingError, NotSupportedError: the text is not one SELECT that changes nothing.
-    """
+    """Tell whether a query may have to see all rows before it gives one; raise an error unless it only reads."""
     tree = parse(sql)
     blocks = False
     for node in walk(tree):
@@ -384,8 +336,6 @@ _MOST_IDLE = 4
 
 
 class PostgresDatabase:
-    """A Database on a PostgreSQL server; sessions read one snapshot each and write nothing but temporary tables."""
-
     dialect = "postgres"
     typed = True  # but for numbers without declared digits
 
@@ -406,33 +356,33 @@ class PostgresDatabase:
             self._round_trip = time.monotonic() - started
 
     def catalog(self) -> Catalog:
-        """Return what the user may read, read once; raises SourceError when the schema file does not fit it."""
         with self._lock:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
-                    self._catalog = self._read(CatalogReader(connection))
+                    reader = CatalogReader(connection)
+                    found = apply_schema(reader.read(), self._schema)
+                    check_keys(found, self._schema, reader.queries.key_holds)
+                    self._catalog = replace(
+                        found, relations=tuple(reader.complete_enums(relation) for relation in found.relations)
+                    )
             return self._catalog
 
     def language(self, catalog: Catalog) -> PostgresLanguage:
-        """Return PostgreSQL's SQL over the relations of a catalog: this one's, or what is left of it."""
         return PostgresLanguage(catalog, self._read_functions, self._describe)
 
     def session(self, deadline: float | None = None) -> PostgresSession:
-        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
         elements = {array.oid: array.element for array in self._arrays}
         return PostgresSession(
             self._take(), elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
         )
 
     def close(self) -> None:
-        """Close the connections that lie idle."""
         with self._lock:
             self._open = False
             _close_all(self._idle)
 
     def _take(self) -> Connection:
-        """Return a connection that is not in a transaction."""
         while (connection := self._take_idle()) is not None and not is_alive(connection):
             connection.close()
         if connection is None:
@@ -462,7 +412,6 @@ class PostgresDatabase:
             self._give_back(connection)
 
     def _read_functions(self) -> FunctionCatalog:
-        """Return what the database's functions are, read once."""
         with self._lock:
             if self._functions is None:
                 with self._asking(f"read the functions of {self.name}") as connection:
@@ -492,11 +441,6 @@ class PostgresDatabase:
             raise SourceError(f"cannot {purpose}: {first_line(error)}") from error
         finally:
             connection.close()
-
-    def _read(self, reader: CatalogReader) -> Catalog:
-        catalog = apply_schema(reader.read(), self._schema)
-        check_keys(catalog, self._schema, reader.key_holds)
-        return replace(catalog, relations=tuple(reader.complete_enums(relation) for relation in catalog.relations))
 
 
 def _close_all(connections: list[Connection]) -> None:

@@ -117,9 +117,7 @@ class Function:
         unset: whether it runs under the settings of its caller.
         may: whether the role may call it.
         settled: whether nobody but those who are trusted can put another in its place.
-        extension: whether it belongs to an extension.
         of_rows: whether `row.name` calls it.
-        gives_rows: whether it gives rows rather than a value.
     """
 
     schema: str
@@ -138,7 +136,6 @@ class Function:
     gives_rows: bool
 
     def barred(self) -> str:
-        """Return why it is not called whoever allows it; "" where it may be allowed."""
         if self.kind != "f" and not self.extension:
             return f"it is {_KINDS.get(self.kind, 'no function')}"
         if self.definer:
@@ -170,35 +167,19 @@ class Operator:
 
 
 class FunctionCatalog:
-    """The functions, operators and types of a database, and which of them queries may use.
-
-    Args:
-        ask: runs a query of the system's catalogs.
-        computes: tells whether the body of a function in SQL is one SELECT of its arguments.
-    """
+    """What a database has, and which of it queries may use; `computes` judges the body of a function in SQL."""
 
     def __init__(self, ask: Ask, computes: Callable[[str, FunctionCatalog], bool]) -> None:
         self._computes = computes
-        self._system: dict[str, bool] = {}
+        system, others = ask(_SYSTEM_FUNCTIONS), [Function(*row) for row in ask(_OTHER_FUNCTIONS)]
+        self._system = {name: steady for name, _, steady, _ in system}
         """Names of the system's functions, and whether all of that name are immutable or stable."""
-        aggregates, gives_rows = set(), set()
-        for name, aggregate, steady, rows in ask(_SYSTEM_FUNCTIONS):
-            if rows:
-                gives_rows.add(name)
-            self._system[name] = steady
-            if aggregate:
-                aggregates.add(name)
         self._others: dict[str, list[Function]] = {}
-        for row in ask(_OTHER_FUNCTIONS):
-            function = Function(*row)
+        for function in others:
             self._others.setdefault(function.name, []).append(function)
-            if function.kind == "a" and function.visible:
-                aggregates.add(function.name)
-            if function.gives_rows:
-                gives_rows.add(function.name)
-        self.aggregates = frozenset(aggregates)
-        self.gives_rows = frozenset(gives_rows)
-        """Names of the functions that give rows."""
+        aggregates = {name for name, aggregate, *_ in system if aggregate}
+        self.aggregates = frozenset(aggregates | {f.name for f in others if f.kind == "a" and f.visible})
+        self.gives_rows = frozenset({n for n, *_, rows in system if rows} | {f.name for f in others if f.gives_rows})
         self._operators: dict[str, list[Operator]] = {}
         for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
             operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))
@@ -211,16 +192,7 @@ class FunctionCatalog:
         self._plain: dict[Function, bool] = {}
 
     def check(self, path: tuple[str, ...], allowed: frozenset[str], **place: Any) -> tuple[str, ...]:
-        """Return the name by which a query calls a function: the system's where the database has another of that name.
-
-        Args:
-            path: the name as it is written, perhaps with a schema before it.
-            allowed: names that the user vouches for, in lower case.
-            place: where it is written, for the error.
-
-        Raises:
-            UnknownNameError: no such function; RefusedQueryError: one that does more than compute.
-        """
+        """Return the name by which a query calls a function: the system's where the database has one, too."""
         *schema, name = path
         if len(path) > 2:
             raise RefusedQueryError(f"call {name}() with no more than a schema before its name", **place)
@@ -235,26 +207,17 @@ class FunctionCatalog:
             known = [*self._system, *(n for n, fs in self._others.items() if any(f.visible for f in fs))]
             raise UnknownNameError(f"no function named {name!r}{suggest(name, [*known, *TEXT_FUNCTIONS])}", **place)
         refusal = next((said for f in own if (said := self._refusal(f, allowed))), "")
-        if not refusal:
-            if not own:
-                self._check_system(name, place)
+        if own and not refusal:
             return path
-        if schema or name not in self._system:
+        if refusal and (schema or name not in self._system):
             raise RefusedQueryError(refusal, **place)
         self._check_system(name, place)
-        return ("pg_catalog", name)
+        return ("pg_catalog", name) if refusal else path
 
     def check_operator(
         self, path: tuple[str, ...], allowed: frozenset[str], used: Callable[[Operator], bool]
     ) -> tuple[str, ...]:
-        """Return the name of an operator: the system's where the database has another that may do anything.
-
-        Args:
-            used: tells whether a query has values that an operator may take.
-
-        Raises:
-            RefusedQueryError: only the database has it, and what it calls may do anything.
-        """
+        """Return the name of an operator: the system's where the own one, if `used`, may do anything."""
         *schema, name = path
         if schema and schema[0] == "pg_catalog":
             return path
@@ -286,11 +249,7 @@ class FunctionCatalog:
                 raise RefusedQueryError(self._refusal(function, allowed))
 
     def finds_relation(self, schema: str, name: str) -> bool:
-        """Return whether a name is a relation's of the system's schemas that queries may read.
-
-        Raises:
-            RefusedQueryError: one that they may not.
-        """
+        """Return whether the system's schemas have a relation; raise an error where queries may not read it."""
         if (schema or "pg_catalog", name) not in self._relations:
             return False
         for pattern, reason in RELATIONS_REFUSED.items():
@@ -305,13 +264,10 @@ class FunctionCatalog:
             if re.fullmatch(pattern, name):
                 raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {reason}", **place)
         if not self._system[name] and name not in ALLOWED:
-            message = (
-                f"the function {name!r} is not allowed in a query: PostgreSQL calls it volatile, it may do anything"
-            )
-            raise RefusedQueryError(message, **place)
+            why = "PostgreSQL calls it volatile, it may do anything"
+            raise RefusedQueryError(f"the function {name!r} is not allowed in a query: {why}", **place)
 
     def _refusal(self, function: Function, allowed: frozenset[str]) -> str:
-        """Return why a function from outside the system catalog is not called; "" where it is."""
         if function.extension and function.volatility == "i" and not function.definer and function.may:
             return ""
         if self._is_plain(function):

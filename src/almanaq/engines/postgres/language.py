@@ -152,13 +152,7 @@ _OPERANDS = {
 
 
 class PostgresLanguage:
-    """What PostgreSQL makes of a text.
-
-    Args:
-        catalog: the relations that queries may name.
-        functions: gives the functions of the database.
-        describe: gives the names of the columns of a query's result, and runs nothing.
-    """
+    """What PostgreSQL makes of a text; `describe` gives the names of a result's columns, and runs nothing."""
 
     dialect = "postgres"
     binds_texts = False
@@ -174,20 +168,14 @@ class PostgresLanguage:
 
     @property
     def aggregates(self) -> frozenset[str]:
-        """Names of the functions that aggregate."""
         return self._reader.functions.aggregates
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked; raises QueryError."""
         return self._reader.read(text, allowed)
 
     def tree(self, statement: Statement) -> exp.Expr:
-        """Return sqlglot's tree of a statement, which says the same to PostgreSQL as the statement does.
-
-        Raises:
-            UnsupportedError: sqlglot reads or writes it as something else.
-        """
-        reader, given = _dialect(), parse(statement.sql)
+        reader, given = Dialect.get_or_raise("postgres"), parse(statement.sql)
+        reader.INDEX_OFFSET = 0
         for node in walk(given):
             if node.DESCRIPTOR.name in ("CTESearchClause", "CTECycleClause", "RangeTableSample"):
                 what = "TABLESAMPLE is" if node.DESCRIPTOR.name == "RangeTableSample" else "SEARCH and CYCLE are"
@@ -210,7 +198,6 @@ class PostgresLanguage:
         return ()
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
-        """Return what PostgreSQL calls the columns of a result; raises its error where a statement does not bind."""
         efforts = (0, 1, 2) if statement.has_text else (0, 1)
         for effort in efforts[:-1]:
             try:
@@ -221,20 +208,21 @@ class PostgresLanguage:
 
 
 def _read(reader: Dialect, given: Tree) -> exp.Expr:
-    """Return sqlglot's tree of PostgreSQL's; what sqlglot would read otherwise is read alone.
-
-    That are expressions in grouping sets, and `(a = b) IS NULL`, which is written without parentheses.
-    """
+    """Return sqlglot's tree; what it would misread is read alone: expressions in grouping sets, `(a = b) IS NULL`."""
     given = copy_tree(given)
     apart: dict[str, Tree] = {}
     for node in walk(given):
-        for item in _misread(node):
+        for item in _find_misread(node):
             name = f"{_APART}{len(apart)}"
             alone = apart[name] = parse("SELECT 1")
             alone.target_list[0].res_target.val.CopyFrom(item)
             item.ClearField(item.WhichOneof("node"))
             item.column_ref.fields.add().string.sval = name
-    tree = _parse(reader, write(given))
+    text = write(given)
+    tree = reader.parser().parse(reader.tokenize(text), text)[0]
+    assert tree is not None
+    for escaped in nodes_of(tree, exp.ByteString):  # `E'a\\b'`, which sqlglot writes as another text
+        escaped.replace(exp.Literal.string(escaped.name))
     for column in nodes_of(tree, exp.Column) if apart else ():
         if column.name in apart:
             made = _read(reader, apart[column.name]).expressions[0]
@@ -242,27 +230,14 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
     return tree
 
 
-def _misread(node: Tree) -> list[Tree]:
+def _find_misread(node: Tree) -> list[Tree]:
     """Return the operands of a part of a tree that sqlglot does not read as such."""
     kind = node.DESCRIPTOR.name
     if kind == "GroupingSet":
         return [i for i in node.content if i.WhichOneof("node") not in ("column_ref", "grouping_set", "row_expr")]
+    # `(a = b) IS NULL` is written without parentheses.
     tested = kind in ("BooleanTest", "NullTest") and node.arg.WhichOneof("node") == "a_expr"
     return [node.arg] if tested else []
-
-
-def _parse(reader: Dialect, text: str) -> exp.Expr:
-    tree = reader.parser().parse(reader.tokenize(text), text)[0]
-    assert tree is not None
-    for escaped in nodes_of(tree, exp.ByteString):  # `E'a\\b'`, which sqlglot writes as another text
-        escaped.replace(exp.Literal.string(escaped.name))
-    return tree
-
-
-def _dialect() -> Dialect:
-    dialect = Dialect.get_or_raise("postgres")
-    dialect.INDEX_OFFSET = 0
-    return dialect
 
 
 def _stub(text: str, effort: int) -> str:
@@ -270,24 +245,24 @@ def _stub(text: str, effort: int) -> str:
 
     Args:
         effort: 1 writes NULL of no type for calls and texts that are operands or conditions: `answer(…) >= 0` compares
-            no texts, and a text compared with an ENUM may be none of its values; 2 mentions no arguments besides.
+            no texts, and a text compared with an ENUM may be none of its values; 2 mentions no arguments, either.
     """
     tree = parse(text)
     if effort:
         for node in walk(tree):
             for item in _operands(node):
                 kind = item.WhichOneof("node")
-                if (kind == "func_call" and is_text_call(item.func_call)) or (
-                    kind == "a_const" and item.a_const.HasField("sval")
-                ):
+                text = kind == "a_const" and item.a_const.HasField("sval")
+                if text or (kind == "func_call" and is_text_call(item.func_call)):
                     item.ClearField(kind)
                     item.a_const.isnull = True
-    _stub_calls(tree, mentions=effort < 2)
+    for part in reversed(list(walk(tree, wrapped=True))):  # those within a call before it
+        if part.WhichOneof("node") == "func_call" and is_text_call(part.func_call):
+            _put_null(part, mentions=effort < 2)
     return write(tree)
 
 
 def _operands(node: Tree) -> list[Tree]:
-    """Return the operands and conditions of a part of a tree."""
     found: list[Tree] = []
     if node.DESCRIPTOR.name == "FuncCall" and names_of(node.funcname)[-1] in _OF_CONDITIONS:
         found += node.args
@@ -296,20 +271,6 @@ def _operands(node: Tree) -> list[Tree]:
         repeated = node.DESCRIPTOR.fields_by_name[name].is_repeated
         found += value if repeated else [value] if node.HasField(name) else []
     return [part for item in found for part in (item.list.items if item.WhichOneof("node") == "list" else [item])]
-
-
-def _stub_calls(node: Tree, *, mentions: bool) -> None:
-    for descriptor, value in node.ListFields():
-        if descriptor.message_type is None:
-            continue
-        for part in value if descriptor.is_repeated else (value,):
-            _stub_calls(part, mentions=mentions)
-            if (
-                part.DESCRIPTOR.name == "Node"
-                and part.WhichOneof("node") == "func_call"
-                and is_text_call(part.func_call)
-            ):
-                _put_null(part, mentions=mentions)
 
 
 def _put_null(item: Tree, *, mentions: bool) -> None:
@@ -371,7 +332,6 @@ def _find_output(key: Tree, outputs: list[Tree]) -> Tree:
 
 
 def _difference(given: Any, made: Any) -> str:
-    """Return where two forms differ, for a message; "" where they are the same."""
     if given == made:
         return ""
     if isinstance(given, tuple) and isinstance(made, tuple) and len(given) == len(made):

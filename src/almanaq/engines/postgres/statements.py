@@ -64,11 +64,6 @@ def parser() -> Any:
 
 
 def parse(text: str) -> Tree:
-    """Return PostgreSQL's tree of the one SELECT in a text.
-
-    Raises:
-        QuerySyntaxError: no SQL; RefusedQueryError: several statements, or another than a SELECT.
-    """
     try:
         statements = parser().parse(text).stmts
     except parser().PgQueryError as error:
@@ -108,7 +103,6 @@ def write(select: Tree) -> str:
 
 
 def children(node: Tree) -> Iterator[Tree]:
-    """Yield the parts of a tree that are trees."""
     for descriptor, value in node.ListFields():
         if descriptor.message_type is not None:
             if descriptor.is_repeated:
@@ -117,12 +111,12 @@ def children(node: Tree) -> Iterator[Tree]:
                 yield value
 
 
-def walk(node: Tree) -> Iterator[Tree]:
-    """Yield a tree and all its parts, each before what it is made of."""
+def walk(node: Tree, *, wrapped: bool = False) -> Iterator[Tree]:
+    """Yield a tree and all its parts, each before what it is made of; `wrapped`: those that wrap one of any kind."""
     pending = [node]
     while pending:
         at = pending.pop()
-        if at.DESCRIPTOR.name != "Node":
+        if (at.DESCRIPTOR.name == "Node") is wrapped:
             yield at
         pending += reversed(list(children(at)))
 
@@ -137,7 +131,6 @@ def same(one: Tree, other: Tree) -> bool:
 
 
 def copy_tree(tree: Tree) -> Tree:
-    """Return a tree of its own that is the same."""
     copied = type(tree)()
     copied.CopyFrom(tree)
     return copied
@@ -175,11 +168,7 @@ def number_placeholders(text: str) -> str:
 
 
 def bind(connection: Any, text: str, parameters: Parameters) -> str:
-    """Return a text with the values of its parameters `$1`, `$2`, …, as the driver writes them for a connection.
-
-    Raises:
-        ParameterError: the driver cannot write a value of that type.
-    """
+    """Return a text with the values of its parameters `$1`, `$2`, …, as the driver writes them for a connection."""
     if not parameters:
         return text
     from psycopg import ProgrammingError
@@ -206,7 +195,6 @@ def names_of(parts: Sequence[Tree]) -> tuple[str, ...]:
 
 
 def is_text_call(node: Tree) -> bool:
-    """Return whether a part of a tree calls a text function."""
     if node.DESCRIPTOR.name != "FuncCall":
         return False
     path = names_of(node.funcname)
@@ -214,13 +202,6 @@ def is_text_call(node: Tree) -> bool:
 
 
 class StatementReader:
-    """Reads the queries of one source.
-
-    Args:
-        catalog: the relations that queries may name.
-        functions: the functions of the database.
-    """
-
     def __init__(self, catalog: Catalog, functions: Callable[[], FunctionCatalog]) -> None:
         self.catalog, self._functions = catalog, functions
         self.guarded = catalog.restricted or any(
@@ -236,19 +217,10 @@ class StatementReader:
 
     @property
     def functions(self) -> FunctionCatalog:
-        """The functions of the database."""
         return self._functions()
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
-        """Return the one query that a text holds, checked.
-
-        Args:
-            allowed: names of functions that the user vouches for.
-
-        Raises:
-            QuerySyntaxError: no SQL; RefusedQueryError: anything but one query that reads, or a function that is not
-                allowed; UnknownNameError: no such relation or function.
-        """
+        """Return the one query that a text holds, checked; the user vouches for the `allowed` functions."""
         check_length(text)
         numbered = number_placeholders(text)
         tree = parse(numbered)
@@ -263,11 +235,9 @@ class StatementReader:
             )
         sql = write(tree)
         partly = self.functions.partly_readable if check.tables else ()
-        narrowed = [
+        narrowed = [(item, r) for item, r in check.tables if r.is_narrowed or r.location in partly]
+        for item, relation in narrowed:
             _narrow(item, relation)
-            for item, relation in check.tables
-            if relation.is_narrowed or relation.location in partly
-        ]
         shown = write(tree) if narrowed else sql
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         return Statement(text, sql, shown, check.has_text, relations, tuple(dict.fromkeys(check.parameters)))
@@ -310,17 +280,14 @@ class _Check:
     gives_rows: str = ""
 
     def query(self, select: Tree, members: frozenset[str]) -> None:
-        """Check a SELECT, VALUES or set operation, in which some members of WITH may be named."""
         if select.HasField("into_clause"):
             raise RefusedQueryError("only a query that reads may run here; INTO makes a table")
         if select.locking_clause:
             raise RefusedQueryError("only a query that reads may run here; FOR UPDATE and FOR SHARE lock rows")
         if select.HasField("with_clause"):
             members = self._members(select.with_clause, members)
-        for descriptor, value in select.ListFields():
-            if descriptor.message_type is None or descriptor.name == "with_clause":
-                continue
-            for part in value if descriptor.is_repeated else (value,):
+        for part in children(select):
+            if part.DESCRIPTOR.name != "WithClause":
                 self._part(part, members)
 
     def _members(self, with_: Tree, members: frozenset[str]) -> frozenset[str]:
@@ -361,7 +328,6 @@ class _Check:
             self._part(part, members)
 
     def _relation(self, item: Tree, members: frozenset[str]) -> None:
-        """Check that a name in FROM is a relation's or a member's of WITH, and write where the relation is."""
         node = item.range_var
         if not node.schemaname and node.relname in members:
             return
@@ -370,16 +336,15 @@ class _Check:
         if relation is not None:
             node.schemaname, node.relname = relation.location
             self.tables.append((item, relation))
-        elif self._is_systems(node):
+        elif (
+            not (self.reader.guarded or self.strict or node.catalogname)
+            and node.schemaname in ("", *SYSTEM)
+            and self.reader.functions.finds_relation(node.schemaname, node.relname)
+        ):
             node.schemaname = node.schemaname or "pg_catalog"
         else:
             name = ".".join(path)
             raise UnknownNameError(self.reader.catalog.unknown(name), **self._place(node, len(name)))
-
-    def _is_systems(self, node: Tree) -> bool:
-        readable = not self.reader.guarded and not self.strict and not node.catalogname
-        known = readable and (not node.schemaname or node.schemaname in SYSTEM)
-        return known and self.reader.functions.finds_relation(node.schemaname, node.relname)
 
     def _funccall(self, node: Tree) -> None:
         path = names_of(node.funcname)
@@ -421,28 +386,25 @@ class _Check:
     def _a_expr(self, node: Tree) -> None:
         path = names_of(node.name)
         kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
-        if kind.startswith("AEXPR_BETWEEN") or kind.startswith("AEXPR_BETWEEN_SYM"):
+        if kind.startswith("AEXPR_BETWEEN"):
             path = ("<=",)
-        self._operator(node.name if kind in ("AEXPR_OP", "AEXPR_OP_ANY", "AEXPR_OP_ALL") else None, path)
+        self._operators.append((node.name if kind in ("AEXPR_OP", "AEXPR_OP_ANY", "AEXPR_OP_ALL") else None, path))
 
     def _sublink(self, node: Tree) -> None:
         if node.HasField("testexpr"):
-            self._operator(node.oper_name or None, names_of(node.oper_name) or ("=",))
+            self._operators.append((node.oper_name or None, names_of(node.oper_name) or ("=",)))
 
     def _sortby(self, node: Tree) -> None:
         if node.use_op:
-            self._operator(node.use_op, names_of(node.use_op))
+            self._operators.append((node.use_op, names_of(node.use_op)))
 
     def _joinexpr(self, node: Tree) -> None:
         if node.using_clause or node.is_natural:
-            self._operator(None, ("=",))
+            self._operators.append((None, ("=",)))
 
     def _caseexpr(self, node: Tree) -> None:
         if node.HasField("arg"):
-            self._operator(None, ("=",))
-
-    def _operator(self, written: Any, path: tuple[str, ...]) -> None:
-        self._operators.append((written, path))
+            self._operators.append((None, ("=",)))
 
     def settle_operators(self) -> None:
         """Check the operators, once it is known what values the query has; write which are the system's."""
@@ -457,14 +419,9 @@ class _Check:
             _set_names(written, placed)
 
     def _uses(self, operator: Operator) -> bool:
-        """Return whether the query has values that an operator of the database's own takes."""
         read = {".".join(relation.location) for _, relation in self.tables}
-        return (
-            not operator.types
-            or self._calls_others
-            or not operator.types.isdisjoint(self._types)
-            or not operator.relations.isdisjoint(read)
-        )
+        met = operator.types & self._types or operator.relations & read
+        return bool(not operator.types or self._calls_others or met)
 
     def _typename(self, node: Tree) -> None:
         if node.pct_type:
@@ -498,7 +455,7 @@ def _set_names(parts: Any, path: Sequence[str]) -> None:
         parts.add().string.sval = name
 
 
-def _narrow(item: Tree, relation: Relation) -> bool:
+def _narrow(item: Tree, relation: Relation) -> None:
     """Put a subquery of the columns that queries may read in the place of a relation in FROM."""
     node = parser().pg_query_pb2.RangeSubselect()
     select = node.subquery.select_stmt
@@ -515,4 +472,3 @@ def _narrow(item: Tree, relation: Relation) -> bool:
     node.alias.CopyFrom(item.range_var.alias)
     node.alias.aliasname = node.alias.aliasname or relation.location[-1]
     item.range_subselect.CopyFrom(node)
-    return True

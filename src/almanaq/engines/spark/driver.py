@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from almanaq.engines.common import hide
 from almanaq.engines.interruption import track_helper
-from almanaq.engines.sources import hide
 from almanaq.errors import MissingExtraError, SourceError, UsageError, first_line, suggest
 from almanaq.suql.language import Parameters
 
@@ -48,16 +48,10 @@ class SparkURL:
     token: str = ""
 
     def hide(self, message: str) -> str:
-        """Return a message without the token."""
         return hide(message, self.token)
 
 
 def read_spark_url(url: str) -> SparkURL:
-    """Return what an address says.
-
-    Raises:
-        UsageError: it is not of that form, or has a parameter that nobody knows.
-    """
     found = _FORM.fullmatch(url)
     if found is None:
         raise UsageError("a Spark Connect address has the form sc://host:15002/;name=value;…")
@@ -103,8 +97,6 @@ _LATE_JOB_SECONDS = (0.5, 1.5, 4.0)
 
 
 class Remote:
-    """A session on a Spark Connect server, shared by the threads of one database."""
-
     def __init__(self, url: SparkURL) -> None:
         self._session = _connect(url)
         self.client = self._session.client
@@ -124,22 +116,18 @@ class Remote:
                 first = next(found, None)
 
     def table(self, sql: str, tag: str, parameters: Parameters = ()) -> pa.Table:
-        """Return all rows of a SELECT."""
         with self._tagging(tag):
             found, _schema, *_ = self.client.to_table(self._plan(sql, parameters), {})
         return pa.Table.from_batches(map(with_offsets, found.to_batches()), found.schema)
 
     def names(self, sql: str, parameters: Parameters = ()) -> tuple[str, ...]:
-        """Return what the server calls the columns of a query's result; nothing runs."""
         return tuple(self.client.schema(self._plan(sql, parameters)).names)
 
     def functions(self) -> tuple[list[str], list[str]]:
-        """Return the names of the server's own functions, and of those that somebody has defined."""
         system, user = (self.table(f"SHOW {kind} FUNCTIONS", "almanaq-functions") for kind in ("SYSTEM", "USER"))
         return system.column(0).to_pylist(), user.column(0).to_pylist()
 
     def _plan(self, sql: str, parameters: Parameters) -> Any:
-        """Return the plan of a query, with values that the server binds to its parameters."""
         from pyspark.sql.connect.functions import lit
         from pyspark.sql.connect.plan import SQL
 
@@ -148,17 +136,14 @@ class Remote:
         return SQL(sql, named_args=bound).to_proto(self.client)
 
     def command(self, sql: str, tag: str) -> None:
-        """Run a statement of our own that changes something of ours."""
         with self._tagging(tag):
             self._session.sql(sql)
 
     def view(self, name: str, table: pa.Table, tag: str) -> None:
-        """Make a temporary view of a few rows, which the server holds."""
         with self._tagging(tag):
             self._frame(table).createOrReplaceTempView(name)
 
     def append(self, place: str, table: pa.Table, tag: str) -> None:
-        """Add rows to a table of ours."""
         with self._tagging(tag):
             self._frame(table).write.mode("append").format("parquet").saveAsTable(place)
 
@@ -170,11 +155,9 @@ class Remote:
         return self._session.createDataFrame([], from_arrow_schema(table.schema))
 
     def drop_view(self, name: str) -> None:
-        """Drop a temporary view."""
         self._session.catalog.dropTempView(name)
 
     def schema(self, place: str) -> Any:
-        """Return the columns of a table as pyspark describes them."""
         return self._session.table(place).schema
 
     def columns(self, sql: str) -> list[tuple[str, bool]]:
@@ -186,7 +169,7 @@ class Remote:
         """Return the files that a table is read from; none of a table that is not read from files."""
         return list(self._session.table(place).inputFiles())
 
-    def listing(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
+    def list_files(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
         """Return path, time of change and length of files, which are not opened."""
         with self._tagging(tag):
             found = self._session.read.format("binaryFile").load(paths)
@@ -195,10 +178,9 @@ class Remote:
         return sorted(zip(table.column("path").to_pylist(), changed, table.column("length").to_pylist(), strict=True))
 
     def refresh(self, place: str) -> None:
-        """Let the server look again for the files of a table."""
         self._session.catalog.refreshTable(place)
 
-    def mapped(
+    def map_rows(
         self,
         files: list[str],
         work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
@@ -252,7 +234,6 @@ class Remote:
                 self.client._execute(request)
 
     def close(self) -> None:
-        """End the session, and with it its views."""
         self._closed.set()
         self._end_jobs(frozenset(self._interrupted))
         with suppress(Exception):  # the server is gone, and the session with it
@@ -268,7 +249,6 @@ class Remote:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Tell whether an error is one that Spark, its client or the connection raises."""
     import grpc
     from pyspark.errors import PySparkException
 
@@ -287,7 +267,7 @@ def session_class() -> Any:
     """Return pyspark's class of sessions, without what it does when one is collected.
 
     That closes the threads that all sessions share and waits for them, in any thread and under any lock the
-    collector finds it: the process then stands still for good. Ours are closed by `Remote.close`.
+    collector finds it: the process then hangs for good. Ours are closed by `Remote.close`.
     """
     from pyspark.sql.connect.session import SparkSession
 
@@ -326,11 +306,8 @@ def with_offsets(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Spark sends none for them, and what looks for the first then reads memory that nobody owns: the process may end.
     """
-    columns = [_add_offsets_to(column) for column in batch.columns]
+    columns = batch.columns
+    for i, column in enumerate(columns):
+        if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
+            columns[i] = pa.array(column.to_pylist(), column.type)
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-
-
-def _add_offsets_to(column: pa.Array) -> pa.Array:
-    if not len(column) or (pa.types.is_list(column.type) and not len(column.values)):
-        return pa.array(column.to_pylist(), column.type)
-    return column

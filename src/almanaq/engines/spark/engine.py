@@ -9,20 +9,22 @@ interrupted. Tables are watched: one that changed between two steps is an error.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
-from almanaq.engines.common import ListedFunctions
+from almanaq.engines.common import ListedFunctions, RelationQueries
 from almanaq.engines.interruption import Lock, MultiStreamSession, Work
-from almanaq.engines.spark.catalog import SparkCatalogReader, to_spark
-from almanaq.engines.spark.driver import Remote, is_fault, is_lost, read_spark_url
-from almanaq.engines.spark.folder import Watch, create_schema, drop_schema, quote_name, session_name, sweep
+from almanaq.engines.spark.driver import Remote, SparkURL, is_fault, is_lost, read_spark_url
+from almanaq.engines.spark.folder import PREFIX, Watch, create_schema, drop_schema, quote_name, session_name, sweep
 from almanaq.engines.spark.language import ROW, Allowed, list_functions, reads_numbered
 from almanaq.errors import (
     DatabaseError,
@@ -33,10 +35,119 @@ from almanaq.errors import (
     engine_error,
     first_line,
 )
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.reading import declared_column, relation_names
+from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.suql.language import Parameters
 from almanaq.suql.tree_language import TreeLanguage
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+_NAMES = {
+    "byte": "smallint",
+    "short": "smallint",
+    "long": "bigint",
+    "float": "real",
+    "double": "double precision",
+    "string": "text",
+    "timestamp": "timestamp with time zone",
+    "timestamp_ntz": "timestamp",
+    "binary": "bytea",
+}
+
+
+def pg_type(type_: Any) -> tuple[str, bool]:
+    """Return the PostgreSQL name of a type, or of an array's elements, and whether it is an array."""
+    kind = type_.typeName()
+    if kind == "array":
+        inner, nested = pg_type(type_.elementType)
+        return ("jsonb", False) if nested or inner == "jsonb" else (inner, True)
+    if kind == "decimal":
+        return f"numeric({type_.precision},{type_.scale})", False
+    if kind in ("varchar", "char"):
+        return "text", False
+    if kind in ("struct", "map", "variant"):  # these, and arrays of arrays, are taken for JSON
+        return "jsonb", False
+    if "interval" in kind:
+        return "interval", False
+    return _NAMES.get(kind, kind), False
+
+
+def to_spark(table: pa.Table) -> pa.Table:
+    """Return a table with types that Spark has: of others, text."""
+    columns = []
+    for column in table.columns:
+        target = _spark_type(column.type)
+        try:
+            columns.append(column.cast(target))
+        except pa.ArrowNotImplementedError:
+            texts = [None if value is None else str(value) for value in column.to_pylist()]
+            columns.append(pa.chunked_array([pa.array(texts, target)]))
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _spark_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(type_):
+        return _spark_type(type_.value_type)
+    if pa.types.is_null(type_) or pa.types.is_large_string(type_) or pa.types.is_time(type_):
+        return pa.string()
+    if pa.types.is_unsigned_integer(type_):
+        return pa.int64() if type_.bit_width < 64 else pa.decimal128(20, 0)
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", tz="UTC" if type_.tz else None)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_spark_type(type_.value_type))
+    if pa.types.is_decimal256(type_):
+        return pa.decimal128(38, min(type_.scale, 38))
+    if pa.types.is_date64(type_):
+        return pa.date32()
+    return type_
+
+
+# --- the catalog ------------------------------------------------------------------------------------------------------
+
+_AT_ONCE = 8
+_SYSTEM = ("information_schema", "sys", "global_temp")
+
+
+def read_rows(remote: Remote, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement of our own."""
+    found = remote.table(sql, "almanaq-catalog")
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def read_catalog(remote: Remote, url: SparkURL, queries: RelationQueries) -> Catalog:
+    """Return every table and view that an address names, with kinds inferred where no comment declares any."""
+    catalog, current = queries.rows("SELECT current_catalog(), current_schema()")[0]
+    catalog = url.catalog or catalog
+    listed = [schema for (schema, *_) in queries.rows(f"SHOW SCHEMAS IN {quote_name(catalog)}")]
+    others = [name for name in listed if name.lower() not in _SYSTEM and not name.startswith(PREFIX)]
+    places = [
+        (schema, table)
+        for schema in url.schemas or others
+        for _, table, temporary in queries.rows(f"SHOW TABLES IN {quote_name(catalog, schema)}")
+        if not temporary
+    ]
+    names = relation_names(places, (*url.schemas, current))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        relations = list(pool.map(lambda at: _read_relation(remote, names[at], (catalog, *at)), places))
+        declared = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
+        relations = list(pool.map(lambda each: queries.add_samples(each, infer=not declared), relations))
+    return Catalog(tuple(sorted(relations, key=lambda relation: relation.name)))
+
+
+def _read_relation(remote: Remote, name: str, location: tuple[str, ...]) -> Relation:
+    columns = []
+    for field in remote.schema(quote_name(*location)).fields:
+        type_, array = pg_type(field.dataType)
+        comment = str((field.metadata or {}).get("comment", ""))
+        columns.append(declared_column(field.name, type_, array=array, values=(), comment=comment))
+    described = read_rows(remote, f"DESCRIBE TABLE EXTENDED {quote_name(*location)}")
+    properties = {key: str(value) for key, value, *_ in described}
+    counted = re.search(r"(\d+) rows", properties.get("Statistics", ""))
+    comment, rows = properties.get("Comment", ""), None if counted is None else int(counted[1])
+    return Relation(name, location, tuple(columns), description=comment, rows=rows)
+
 
 # --- one query's session ----------------------------------------------------------------------------------------------
 
@@ -52,21 +163,8 @@ _MOST_ORDERED = 100_000
 lie. Elsewhere that order is the table's."""
 
 
-@dataclass(eq=False, slots=True)
-class _Work(Work):
-    """One statement or stream under way; the tag tells the server which."""
-
-    tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
-
-
-class SparkQuerySession(MultiStreamSession[_Work]):
-    """A Session on a Spark Connect server.
-
-    Args:
-        remote: the connection, shared with other sessions.
-        allowed: what a text may name.
-        folder: where tables between steps go; "" where the address names none.
-    """
+class SparkQuerySession(MultiStreamSession):
+    """A Session on a Spark Connect server; `folder` takes tables between steps, "" where the address names none."""
 
     def __init__(self, remote: Remote, allowed: Allowed, folder: str, deadline: float | None = None) -> None:
         super().__init__()
@@ -85,7 +183,6 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         first_rows: int | None = None,  # noqa: ARG002
         parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT as the cluster finds them; closing the iterator stops its job."""
         places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
             sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
@@ -103,7 +200,6 @@ class SparkQuerySession(MultiStreamSession[_Work]):
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
-        """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows` of them."""
         places = self._allowed.check(sql, self._prefix)
         with self._work() as work:
             self._watch.before(places, work.tag)
@@ -122,7 +218,6 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             return pa.Table.from_batches(batches)
 
     def create(self, name: str, sql: str) -> int:
-        """Make the temporary table `name` from a SELECT; give its number of rows."""
         places = self._allowed.check(sql, self._prefix)
         self._check_is_new(name)
         if not self._folder:
@@ -163,7 +258,6 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             self._make_visible(name, place, work)
 
     def locate(self, name: str) -> tuple[str, ...]:
-        """Return the name of the temporary table `name`: a view that this session alone has."""
         return (self._prefix + name,)
 
     def _finish(self) -> None:
@@ -175,7 +269,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
 
     # --- tables of the session
 
-    def _own_schema(self, work: _Work) -> str:
+    def _own_schema(self, work: Work) -> str:
         with self._making:
             if not self._schema:
                 name = session_name()
@@ -183,7 +277,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
                 self._schema = name
             return self._schema
 
-    def _write(self, place: str, sql: str, work: _Work) -> None:
+    def _write(self, place: str, sql: str, work: Work) -> None:
         """Write the rows of a SELECT; a column that is nothing but NULL has no type there, and is text."""
         try:
             self._remote.command(f"CREATE TABLE {place} USING parquet AS {sql}", work.tag)
@@ -197,7 +291,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
             typed = f"SELECT {', '.join(columns)} FROM ({sql}) AS untyped"
             self._remote.command(f"CREATE TABLE {place} USING parquet AS {typed}", work.tag)
 
-    def _make_visible(self, name: str, place: str, work: _Work) -> None:
+    def _make_visible(self, name: str, place: str, work: Work) -> None:
         """Let SQL name a table of the session's schema as it names what the server holds."""
         view = quote_name(self._prefix + name)
         self._remote.command(f"CREATE TEMPORARY VIEW {view} AS SELECT * FROM {place}", work.tag)
@@ -211,7 +305,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
 
     def _batches(
         self,
-        work: _Work,
+        work: Work,
         found: Iterator[pa.RecordBatch],
         batch: pa.RecordBatch | None,
         most: int,
@@ -238,18 +332,11 @@ class SparkQuerySession(MultiStreamSession[_Work]):
     # --- work, deadlines, errors
 
     @contextmanager
-    def _work(self) -> Iterator[_Work]:
-        work = self._begin()
-        try:
-            with self._translate_errors(work):
-                yield work
-        finally:
-            self._forget(work)
+    def _work(self) -> Iterator[Work]:
+        with self._working() as work, self._translate_errors(work):
+            yield work
 
-    def _new_work(self) -> _Work:
-        return _Work()
-
-    def _refuse_if_stopped(self, work: _Work) -> None:
+    def _refuse_if_stopped(self, work: Work) -> None:
         self._refuse_if_over()
         if work.stopped:
             raise self._stop_error()
@@ -271,8 +358,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
         return [self._making]
 
     @contextmanager
-    def _translate_errors(self, work: _Work) -> Iterator[None]:
-        """Give what Spark says against the block our names."""
+    def _translate_errors(self, work: Work) -> Iterator[None]:
         try:
             self._refuse_if_stopped(work)
             yield
@@ -283,7 +369,7 @@ class SparkQuerySession(MultiStreamSession[_Work]):
                 raise
             raise self._translate_error(error, work) from error
 
-    def _translate_error(self, error: Exception, work: _Work) -> DatabaseError:
+    def _translate_error(self, error: Exception, work: Work) -> DatabaseError:
         if self._is_late() or work.stopped:
             return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
@@ -302,13 +388,6 @@ class SparkQuerySession(MultiStreamSession[_Work]):
 
 
 class SparkDatabase:
-    """A Database on a Spark Connect server; sessions read, and write to the folder that the address names alone.
-
-    Args:
-        url: `sc://host:15002/;catalog=…;schema=…;folder=…`.
-        schema: what a schema file says, applied over what the cluster says; its keys are checked.
-    """
-
     dialect = "spark"
     typed = True
 
@@ -319,54 +398,39 @@ class SparkDatabase:
         self._functions: ListedFunctions | None = None
         self.name = self._url.schemas[0] if self._url.schemas else "spark"
         self._remote = Remote(self._url)
-        self._use_schema()
+        if place := [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]:
+            with self._asking("use the schema"):  # so that names mean there what they mean here, as far as it can know
+                self._remote.command(f"USE {quote_name(*place)}", "almanaq-use")
         if self._url.folder:
-            try:
+            with self._asking("look through the folder"):
                 sweep(self._remote, self._url.folder, "almanaq-sweep")
-            except Exception as error:
-                raise self._source_error("look through the folder", error) from None
 
     def catalog(self) -> Catalog:
-        """Return the tables that the session sees, read once; raises SourceError when the schema file does not fit."""
         with self._lock:
             if self._catalog is None:
-                self._catalog = self._read(SparkCatalogReader(self._remote, self._url))
+                queries = RelationQueries(partial(read_rows, self._remote), self.dialect)
+                with self._asking("read the catalog"):
+                    found = apply_schema(read_catalog(self._remote, self._url, queries), self._schema)
+                    check_keys(found, self._schema, queries.key_holds)
+                    self._catalog = replace(found, relations=tuple(map(queries.complete, found.relations)))
             return self._catalog
 
     def session(self, deadline: float | None = None) -> SparkQuerySession:
-        """Open a session whose work is interrupted `deadline` seconds from now (None: never)."""
-        places = frozenset(
-            tuple(part.lower() for part in relation.location[start:])
-            for relation in self.catalog().relations
-            for start in range(3)
-        )
+        locations = [tuple(map(str.lower, relation.location)) for relation in self.catalog().relations]
+        places = frozenset(location[start:] for location in locations for start in range(3))
         return SparkQuerySession(self._remote, Allowed(places, self.functions()), self._url.folder, deadline)
 
     def language(self, catalog: Catalog) -> TreeLanguage:
-        """Return Spark SQL over the relations of a catalog: this one's, or what is left of it."""
         return TreeLanguage(
             self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ())
         )
 
     def functions(self) -> ListedFunctions:
-        """Return the functions that the server lists, read once."""
         with self._lock:
             if self._functions is None:
-                try:
+                with self._asking("read the functions"):
                     self._functions = list_functions(*self._remote.functions())
-                except Exception as error:
-                    raise self._source_error("read the functions", error) from None
             return self._functions
-
-    def _use_schema(self) -> None:
-        """Let names mean on the server what they mean here, as far as it can know: in the first schema."""
-        place = [part for part in (self._url.catalog, *self._url.schemas[:1]) if part]
-        if not place:
-            return
-        try:
-            self._remote.command(f"USE {quote_name(*place)}", "almanaq-use")
-        except Exception as error:
-            raise self._source_error("use the schema", error) from None
 
     def _describe(self, sql: str, parameters: Parameters) -> tuple[str, ...]:
         try:
@@ -377,20 +441,14 @@ class SparkDatabase:
             raise engine_error(first_line(error)[:600], type(error)) from error
 
     def close(self) -> None:
-        """End the session on the server, and with it everything that it holds for this client."""
         self._remote.close()
 
-    def _read(self, reader: SparkCatalogReader) -> Catalog:
+    @contextmanager
+    def _asking(self, purpose: str) -> Iterator[None]:
         try:
-            catalog = apply_schema(reader.read(), self._schema)
-            check_keys(catalog, self._schema, reader.relations.key_holds)
-            relations = tuple(reader.relations.complete(relation) for relation in catalog.relations)
-            return replace(catalog, relations=relations)
+            yield
         except Exception as error:
-            raise self._source_error("read the catalog", error) from None
-
-    def _source_error(self, purpose: str, error: Exception) -> Exception:
-        if not is_fault(error) or isinstance(error, SourceError):
-            return error
-        message = self._url.hide(first_line(error))
-        return SourceError(f"cannot {purpose} of {self._url.shown}: {message[:300]}")
+            if not is_fault(error) or isinstance(error, SourceError):
+                raise
+            message = self._url.hide(first_line(error))
+            raise SourceError(f"cannot {purpose} of {self._url.shown}: {message[:300]}") from None

@@ -49,12 +49,11 @@ def is_left_behind(name: str) -> bool:
 
 
 def create_schema(remote: Remote, name: str, folder: str, tag: str) -> None:
-    """Make a session's schema in the folder."""
-    remote.command(f"CREATE SCHEMA {quote_name(name)} LOCATION {string_literal(_join(folder, name))}", tag)
+    place = string_literal(f"{folder.rstrip('/')}/{name}")
+    remote.command(f"CREATE SCHEMA {quote_name(name)} LOCATION {place}", tag)
 
 
 def drop_schema(remote: Remote, name: str, tag: str) -> None:
-    """Remove a session's schema and all that lies in its folder."""
     remote.command(f"DROP SCHEMA IF EXISTS {quote_name(name)} CASCADE", tag)
 
 
@@ -73,28 +72,21 @@ def sweep(remote: Remote, folder: str, tag: str) -> int:
 
 
 def quote_name(*parts: str) -> str:
-    """Return a name as Spark writes one."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def string_literal(value: str) -> str:
-    """Return a text as Spark writes one."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _folders(remote: Remote, folder: str, tag: str) -> set[str]:
-    """Return the names of the sessions' folders in which there are files."""
     try:
-        paths = [path for path, _, _ in remote.listing([f"{folder.rstrip('/')}/{PREFIX}*/*"], tag)]
+        paths = [path for path, _, _ in remote.list_files([f"{folder.rstrip('/')}/{PREFIX}*/*"], tag)]
     except Exception as error:
         if not is_fault(error):
             raise
         return set()  # there is none
     return {part for path in paths for part in path.split("/") if _NAME.fullmatch(part)}
-
-
-def _join(folder: str, name: str) -> str:
-    return f"{folder.rstrip('/')}/{name}"
 
 
 def _host() -> str:
@@ -135,12 +127,10 @@ class Watch:
                     self._seen[place] = self._files(place, tag)
 
     def after(self, places: Iterable[Place], tag: str) -> None:
-        """Raise OperationalError when a table that was read before is no longer what it was.
-
-        What changes while the first statement reads is found here after the next one.
-        """
+        """Raise OperationalError when a table that was read before has changed since."""
         for place in sorted(places):
             with self._lock:
+                # What changes while the first statement reads is found after the next one.
                 seen, again = self._seen[place], place in self._read
                 self._read.add(place)
             if again and seen and self._files(place, tag) != seen:
@@ -151,4 +141,4 @@ class Watch:
         if not paths or len(paths) > _MOST_FILES:
             return paths
         folders = sorted({path.rpartition("/")[0] for path in paths})
-        return self._remote.listing(folders, tag)
+        return self._remote.list_files(folders, tag)

@@ -73,25 +73,13 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a text may name.
-
-    Attributes:
-        places: where the tables of the catalog are, in lower case.
-        functions: those of the server; whether one of the user's own is allowed was looked at when the query was read.
-    """
+    """What a text may name: where the tables of the catalog are, in lower case, and the functions of the server."""
 
     places: frozenset[Place]
     functions: ListedFunctions
 
     def check(self, sql: str, prefix: str) -> frozenset[Place]:
-        """Return the tables of the catalog that a text reads.
-
-        Args:
-            prefix: begins the names of the session's own tables.
-
-        Raises:
-            QueryError: it is not one query that reads, names something else, or a function that does more than compute.
-        """
+        """Return the tables of the catalog that a text reads; `prefix` begins the names of the session's own tables."""
         tree = read_tree(sql, "spark")
         check_reads(tree)
         found = set()

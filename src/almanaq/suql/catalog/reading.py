@@ -236,13 +236,13 @@ def _definition(sql: str, dialect: str) -> exp.Expr:
     return parse_one(sql, read=dialect)
 
 
-def distinct_values(relation: Relation, column: Column, limit: int, dialect: str) -> str:
+def distinct_values(relation: Relation, column: Column, limit: int, dialect: str, *, whole: bool = False) -> str:
     """Return the SQL of the values of a column, of the elements of an array, the most frequent first, as `v`.
 
-    Of a relation that is large, or may be, the rows at its beginning are taken.
+    Of a relation that is large, or may be, the rows at its beginning are taken, unless the `whole` is wanted.
     """
     value, place = written_name([column.name], dialect), written_place(relation, dialect)
-    if relation.rows is None or relation.rows > _VALUES_ROWS:
+    if not whole and (relation.rows is None or relation.rows > _VALUES_ROWS):
         place = f"(SELECT {value} FROM {place} LIMIT {_VALUES_ROWS}) AS beginning"
     if column.array:
         place, value = f"(SELECT unnest({value}) AS e FROM {place}) AS elements", "e"
