@@ -13,6 +13,7 @@ from almanaq.cli.find import DEFAULT_FIELDS, defer_embedder, open_agreed_embedde
 from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn_of_source
 from almanaq.errors import UsageError
+from almanaq.plugins import open_with_bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,9 +83,9 @@ def index(
     if spark is not None:
         if update:
             raise UsageError("--spark rebuilds the index: leave out --update")
-        from almanaq.cluster_index import index_on_cluster
-
-        made = index_on_cluster(
+        made = open_with_bench(
+            "cluster",
+            "--spark builds the index on a cluster",
             tables,
             out,
             fields or DEFAULT_FIELDS,

@@ -1,21 +1,23 @@
-"""Retrievers by name, by plugin, or by `module:object`."""
+"""Retrievers by name, by plug-in, or by `module:object`; almanaq-bench adapts objects of other libraries."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
 from almanaq.models.embedders.local import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
-from almanaq.plugins import Group, call_plugin, load_plugin, plugin_names
-from almanaq.retrieval.adapters import Adapt, adapt_retriever, import_object
+from almanaq.plugins import Group, call_plugin, load_plugin, open_with_bench, plugin_names
 from almanaq.retrieval.protocols import Retriever
 
 if TYPE_CHECKING:
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
 
 
 _GROUP: Group = "almanaq.retrievers"
-
-MODEL_PREFIX = "rerank:"
-"""Prefix of a model's name that reorders the candidates of `rerank`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +88,70 @@ def default_embedder() -> str:
     return "local" if local_is_installed() else "lexical"
 
 
-def open_retriever(name: str, parts: RetrieverParts, *, adapt: Adapt = adapt_retriever) -> OpenedRetriever:
-    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
+_LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
+
+
+def look_here() -> None:
+    """Let `module:object` import modules of the working folder from now on."""
+    _LOOK_HERE.set(True)
+
+
+def import_object(name: str, kind: str) -> Any:
+    """Import the object that `module:object` names; a class is instantiated.
 
     Args:
-        name: one of ours, or one that a plugin adds (the entry points `almanaq.retrievers`).
-        adapt: turns an object of another library into a retriever; the benchmark's adapts the paper's classes too.
+        kind: what the object should be, for messages.
 
     Raises:
-        UsageError: there is no such retriever, model, module or object.
+        UsageError: there is no such module or object, or importing or creating it fails.
+    """
+    module_name, _, path = name.partition(":")
+    if _LOOK_HERE.get() and os.getcwd() not in sys.path:
+        # Appended, so that a file of the folder cannot shadow an installed module.
+        sys.path.append(os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise UsageError(f"{kind} {name!r}: cannot import {module_name!r}: {_describe_error(error)}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{kind} {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except Exception as error:
+        raise UsageError(f"{kind} {name!r}: it cannot be created: {_describe_error(error)}") from error
+
+
+def _describe_error(error: Exception) -> str:
+    return str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def open_retriever(name: str, parts: RetrieverParts) -> OpenedRetriever:
+    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
+
+    Raises UsageError where there is no such retriever, model, module or object.
     """
     if name in RETRIEVERS:
         return RETRIEVERS[name](parts)
-    if name.startswith(MODEL_PREFIX):
-        return _open_model_reranker(name, parts)
+    if name.startswith("rerank:"):
+        opened: OpenedRetriever = open_with_bench("rerank", f"retriever {name!r} asks a model", name, parts)
+        return opened
     if ":" in name:
-        return OpenedRetriever(adapt(import_object(name, "retriever"), name), name)
-    if (opener := plugin_opener(name, adapt)) is not None:
+        return OpenedRetriever(_adapt(import_object(name, "retriever"), name), name)
+    if (opener := plugin_opener(name)) is not None:
         return opener.open(parts)
     raise _unknown_error(name)
+
+
+def _adapt(found: Any, name: str) -> Retriever:
+    what = f"retriever {name!r} has no index(corpus, fields), and is adapted to it"
+    retriever: Retriever = (
+        found if callable(getattr(found, "index", None)) else open_with_bench("adapter", what, found, name)
+    )
+    return retriever
 
 
 def check_retriever(name: str) -> None:
@@ -116,7 +160,7 @@ def check_retriever(name: str) -> None:
         raise _unknown_error(name)
 
 
-def plugin_opener(name: str, adapt: Adapt = adapt_retriever) -> RetrieverOpener | None:
+def plugin_opener(name: str) -> RetrieverOpener | None:
     """Return the opener of a retriever that a plugin adds under this name, None where there is none."""
     if name in RETRIEVERS or ":" in name:
         return None
@@ -126,7 +170,7 @@ def plugin_opener(name: str, adapt: Adapt = adapt_retriever) -> RetrieverOpener 
     if found is None or isinstance(found, RetrieverOpener):
         return found
     made = call_plugin(_GROUP, name) if isinstance(found, type) else found
-    return RetrieverOpener(lambda _: OpenedRetriever(adapt(made, name), name))
+    return RetrieverOpener(lambda _: OpenedRetriever(_adapt(made, name), name))
 
 
 def sees_own_text(name: str) -> bool:
@@ -191,28 +235,6 @@ def _make_aspects(parts: RetrieverParts, embedder: Embedder, rows: int) -> Aspec
     from almanaq.retrieval.dense import Aspects
 
     return Aspects(VectorStore(parts.cache, embedder), rows=rows)
-
-
-def _open_model_reranker(name: str, parts: RetrieverParts) -> OpenedRetriever:
-    """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
-    from almanaq.retrieval.model_reranker import CrossEncoderJudge, Judge, JudgeReranker, LanguageModelJudge
-
-    first, model = _open_rerank(parts), name.removeprefix(MODEL_PREFIX)
-    judge: Judge
-    if model.startswith("openai:"):
-        if parts.model is None:
-            raise UsageError(f"retriever {name!r} needs a language model, and none can be opened here")
-        judge = LanguageModelJudge(parts.model(model))
-    elif "/" in model or os.sep in model:
-        from almanaq.models.hub_models import CrossEncoder
-
-        judge = CrossEncoderJudge(CrossEncoder(model))
-    else:
-        raise UsageError(
-            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name "
-            "(with a slash) of a cross-encoder"
-        )
-    return OpenedRetriever(JudgeReranker(first.retriever, judge), name, first.embedder, first.note)
 
 
 RETRIEVERS: Mapping[str, Callable[[RetrieverParts], OpenedRetriever]] = {

@@ -1,21 +1,15 @@
-"""An index of tables on disk: built once, opened in milliseconds, updated by what changed, or built in shards.
+"""An index of tables on disk: built once, opened in milliseconds, updated by what changed.
 
 A folder holds segments and `manifest.json`, which names the valid segments and their dead tables. A change writes a new
 segment and then, in one step, a new manifest: a crash at any point leaves the old index intact. Lengths are measured
 against the means of the first build; an update that touches much rebuilds.
-
-Many tasks can build an index in shards: lengths are counted first, then each shard is written as one segment. A table
-belongs to the shard that the hash of its id names. All segments use the same mean lengths, and document frequencies are
-summed over segments when a question is asked, so scores equal those of one index. A task writes under a temporary name
-and renames the complete segment; a killed task leaves no segment, and a repeated one writes the same bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, parse_fields
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options, Term, best_tables
@@ -337,120 +331,3 @@ def _write_segment(writer: SegmentWriter, folder: Path) -> tuple[SegmentEntry, M
     except OSError as error:
         shutil.rmtree(folder / name, ignore_errors=True)
         raise SourceError(f"cannot write the index {folder}: {error}") from error
-
-
-TEMPORARY = ".writing-"
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Counts of one task: per field the total length, and the number of tables with the field."""
-
-    sums: Mapping[str, tuple[int, int]]
-    tables: int = 0
-
-    def __add__(self, other: Lengths) -> Lengths:
-        names = {**self.sums, **other.sums}
-        pairs = {n: (self.sums.get(n, (0, 0)), other.sums.get(n, (0, 0))) for n in names}
-        return Lengths({n: (a[0] + b[0], a[1] + b[1]) for n, (a, b) in pairs.items()}, self.tables + other.tables)
-
-    def means(self) -> dict[str, float]:
-        """Return the mean length of each field over the tables that have it."""
-        return {name: total / having if having else 1.0 for name, (total, having) in self.sums.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A segment written by a task, and what the manifest records of it."""
-
-    number: int
-    name: str
-    sums: str
-    tables: int
-    databases: tuple[str, ...]
-
-
-def shard_of(table: TableId, shards: int) -> int:
-    """Return the number of a table's shard."""
-    key = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % shards
-
-
-def count_lengths(tables: Iterable[Table], recipe: IndexRecipe) -> Lengths:
-    """Count the words of tables, field by field."""
-    analyzer = Analyzer(recipe.language)
-    sums = {str(name): [0, 0] for name in recipe.fields}
-    number = 0
-    for table in tables:
-        number += 1
-        for name in recipe.fields:
-            found = len(analyzer.terms(field_text(table, name)))
-            sums[str(name)][0] += found
-            sums[str(name)][1] += found > 0
-    return Lengths({name: (total, having) for name, (total, having) in sums.items()}, number)
-
-
-def write_shard(
-    tables: Iterable[Table],
-    number: int,
-    folder: Path,
-    build: str,
-    recipe: IndexRecipe,
-    means: Mapping[str, float],
-    store: VectorStore | None = None,
-) -> Shard | None:
-    """Write the tables of one shard as a segment; None for an empty shard.
-
-    Args:
-        store: embeds tables, where the recipe names an embedder.
-
-    Raises:
-        SourceError: a table's id is repeated.
-    """
-    writer = SegmentWriter(recipe.fields, recipe.options, means, store, recipe.vectors)
-    seen: set[TableId] = set()
-    for table in sorted(tables, key=lambda table: (table.id.database, table.id.table)):
-        if table.id in seen:
-            raise SourceError(f"the corpus has the table {table.id} twice")
-        seen.add(table.id)
-        writer.add(table)
-    if not seen:
-        return None
-    name = f"segment-{hashlib.blake2b(f'{build}/{number}'.encode(), digest_size=6).hexdigest()}"
-    fresh = folder / f"{TEMPORARY}{name}-{uuid.uuid4().hex[:8]}"
-    try:
-        _, sums = writer.write(fresh)
-        try:
-            fresh.rename(folder / name)
-        except OSError:
-            if not (folder / name).is_dir():
-                raise
-            shutil.rmtree(fresh)  # the task ran twice: the same bytes are already there
-    except OSError as error:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise SourceError(f"cannot write the shard {number} of the index {folder}: {error}") from error
-    return Shard(number, name, sums, len(seen), tuple(sorted({table.database for table in seen})))
-
-
-def commit_shards(
-    folder: Path, shards: Sequence[Shard], recipe: IndexRecipe, means: Mapping[str, float]
-) -> StoredIndex:
-    """Make the shards of a build the index of the folder, and remove leftovers."""
-    if not shards:
-        raise SourceError("the corpus holds no table")
-    ordered = sorted(shards, key=lambda shard: shard.number)
-    named = [SegmentEntry(shard.name, shard.sums) for shard in ordered]
-    several = len({database for shard in ordered for database in shard.databases}) > 1
-    write_manifest(folder, recipe.to_record(), several, means, named, [np.zeros(0, np.int64) for _ in named])
-    for left in folder.glob(f"{TEMPORARY}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    return open_index(folder)
-
-
-def check_shards(folder: Path, shards: int) -> None:
-    """Refuse a folder that holds anything but an index, and an invalid number of shards."""
-    if not 1 <= shards <= 4096:
-        raise SourceError(f"--shards takes 1 to 4096, not {shards}")
-    for left in folder.glob(f"{TEMPORARY}*") if folder.is_dir() else ():
-        shutil.rmtree(left, ignore_errors=True)
-    check_folder(folder)
