@@ -29,9 +29,8 @@ from almanaq.engines.spark.driver import Remote, is_fault, read_spark_url
 from almanaq.errors import SourceError, UsageError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.index_files import SegmentEntry, check_folder, lock_folder, write_manifest
-from almanaq.retrieval.segments import SegmentWriter
+from almanaq.retrieval.segments import Precision, SegmentWriter
 from almanaq.retrieval.stored import IndexRecipe, StoredIndex, open_index
 from almanaq.text.index_terms import Analyzer
 from almanaq_bench.corpus_folder import ParquetCorpus, parse_table

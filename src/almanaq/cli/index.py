@@ -66,7 +66,7 @@ def index(
     from almanaq.corpus.table import parse_fields
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.index_encoding import parse_precision
+    from almanaq.retrieval.segments import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
     from almanaq.table_search import read_tables
 

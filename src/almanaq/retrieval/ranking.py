@@ -15,6 +15,7 @@ from almanaq.retrieval.protocols import Hit, Ranking
 
 Scores = NDArray[np.float32]
 
+_POOLED_TABLES = 3  # of a database: few questions join more, and size alone must not favour a database
 BATCH = 256  # questions scored at once: 256 MB of scores over a corpus of 250,000 tables
 
 
@@ -29,21 +30,16 @@ class Scorer(Protocol):
 
 
 def search_by_scores(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
-    """Rank the tables of an index by their scores.
-
-    Raises:
-        UsageError: k is not positive.
-    """
+    """Rank the tables of an index by their scores. Raises UsageError for a k that is not positive."""
     check_k(k)
     rankings: list[Ranking] = []
     for start in range(0, len(questions), BATCH):
-        scores = index.scores(questions[start : start + BATCH])
-        rankings.extend(_to_ranking(row, index.ids, k) for row in scores)
+        for scores in index.scores(questions[start : start + BATCH]):
+            rankings.append(tuple(Hit(index.ids[place], float(scores[place])) for place in top_k(scores, k)))
     return rankings
 
 
 def check_k(k: int) -> None:
-    """Raise UsageError for a k that is not positive."""
     if k < 1:
         raise UsageError(f"k must be 1 or more, not {k}")
 
@@ -63,10 +59,6 @@ def top_k(scores: Scores, k: int) -> NDArray[np.intp]:
     return ranked
 
 
-def _to_ranking(scores: Scores, ids: Sequence[TableId], k: int) -> Ranking:
-    return tuple(Hit(ids[position], float(scores[position])) for position in top_k(scores, k))
-
-
 def standardize(scores: Scores) -> Scores:
     """Return each row in standard deviations above its mean; zeros for a constant row."""
     centred = scores - scores.mean(axis=1, keepdims=True)
@@ -76,19 +68,11 @@ def standardize(scores: Scores) -> Scores:
     return standard
 
 
-_POOLED_TABLES = 3
-"""Tables of a database that are pooled: few questions join more, and size alone must not favour a database."""
-
-
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """Which tables share a database: those of database i are `order[starts[i]:starts[i + 1]]`.
+    """Which tables share a database: those of database i are `order[starts[i]:starts[i + 1]]`."""
 
-    Attributes:
-        of: the number of each table's database.
-    """
-
-    of: NDArray[np.intp]
+    of: NDArray[np.intp]  # the number of each table's database
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
 

@@ -34,14 +34,13 @@ from almanaq.retrieval.features import (
 from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
 from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
 
-DOUBT_FEATURES = (
+DOUBT_FEATURES = (  # the inputs of `Doubt`, in addition to FEATURES
     "unknown",  # share of the question's words that no table contains
     "cosine",  # the best cosine between the question and the best table; 0 without vectors
     "margin",  # how far its score is above the next one's
     "share",  # its share of the candidates' odds
     "tables",  # logarithm of the corpus' size over 10
 )
-"""The inputs of `Doubt`, in addition to FEATURES."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +59,10 @@ class Doubt:
         total = self.bias + sum(worth * figures.get(name, 0.0) for name, worth in self.worth.items())
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
 
-    def passes(self, chance: float) -> bool:
-        """Return whether a chance is high enough."""
-        return chance >= self.threshold
 
-
+# Which searches take part: words alone, or also vectors of short views of each table, or also those of its rows. For an
+# index on disk: words without a separate search of titles, or also one vector per table.
 Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
-"""Which searches take part: words alone, or also vectors of short views of each table, or also those of its rows.
-
-For an index on disk: words without a separate search of titles, or also one vector per table.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +91,7 @@ class Styles:
 
 
 def choose_weights(fields: Sequence[Field], *, several: bool, sight: Sight) -> Styles:
-    """Return the learned weights for a corpus.
-
-    Args:
-        fields: the declared fields; tables without titles have other weights.
-        several: the corpus holds several databases, so its tables are schemas rather than web pages.
-        sight: which searches take part.
-    """
+    """Return the learned weights for a corpus; one of `several` databases holds schemas rather than web pages."""
     if several:
         kind = "databases" if Field.DESCRIPTION in fields else "bare-databases"
     else:
@@ -127,7 +114,7 @@ def is_statement(text: str) -> bool:
 
 
 def _make_weights(name: str) -> Weights:
-    learned = _load_weights()
+    learned = _read_weights()
     doubt = learned["doubt"].get(name)
     association = (
         load_word_association(statements="statements" in name) if "association" in learned["weights"][name] else None
@@ -136,17 +123,13 @@ def _make_weights(name: str) -> Weights:
 
 
 @lru_cache(maxsize=1)
-def _load_weights() -> dict[str, Any]:
+def _read_weights() -> dict[str, Any]:
     text = files("almanaq.retrieval").joinpath("weights.json").read_text(encoding="utf-8")
     return dict(json.loads(text))
 
 
-CANDIDATES = 100
-"""Tables that are reranked; those behind them keep the order of the first search."""
-
-SCALE = 10.0
-"""Divides standardized scores, so that their weights have the magnitude of the features' weights."""
-
+CANDIDATES = 100  # tables that are reranked; those behind them keep the order of the first search
+SCALE = 10.0  # divides standardized scores, so that their weights have the magnitude of the features' weights
 _POOLING_SHARPNESS = 0.5  # of the soft sum over a database: between the maximum and the number of its tables
 
 
@@ -154,9 +137,7 @@ _POOLING_SHARPNESS = 0.5  # of the soft sum over a database: between the maximum
 class Rerank:
     """Builds indexes that search by words, and by vectors if `aspects` is given, then rerank the best tables.
 
-    Args:
-        weights: of the linear score; None takes the learned sets for the corpus and the fields.
-        candidates: how many tables are reranked.
+    `weights` of the linear score: None takes the learned sets for the corpus and the fields.
     """
 
     lexical: BM25 = field(default_factory=BM25)
@@ -175,18 +156,15 @@ class Rerank:
         for table in corpus:
             writer.add(table)
         databases = group_by_database(lexical.ids)
-        several = len(databases.starts) > 2
-        weights = (
-            Styles(self.weights, self.weights)
-            if self.weights
-            else choose_weights(chosen, several=several, sight=self.sight)
-        )
+        if self.weights:
+            weights = Styles(self.weights, self.weights)
+        else:
+            weights = choose_weights(chosen, several=len(databases.starts) > 2, sight=self.sight)
         searches = Searches(lexical, titles, aspects, databases)
         return RerankIndex(searches, Featurizer(writer.finish()), weights, self.candidates)
 
     @property
     def sight(self) -> Sight:
-        """Which searches take part."""
         if self.aspects is None:
             return "lexical"
         return "rows" if self.aspects.rows else "short"
@@ -246,14 +224,8 @@ class RerankIndex:
         check_k(k)
         found: list[JudgedRanking] = []
         for scored, rest in self.score_candidates(questions, k):
-            if not len(scored.tables):
-                found.append(JudgedRanking((), 0.0, fits=False))
-                continue
-            pairs = zip(scored.tables, scored.scores, strict=True)
-            hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
-            # Tables that were not reranked follow in their order, below the last score.
-            hits.extend(Hit(self.ids[table], hits[-1].score - 1.0 - rank) for rank, table in enumerate(rest))
-            found.append(add_doubt(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
+            ids = [self.ids[table] for table in (*scored.tables, *rest)][:k]
+            found.append(rank_candidates(ids, scored, self.weights.of(scored.question), len(self.ids)))
         return found
 
     def score_candidates(
@@ -295,20 +267,14 @@ class CandidateScorer:
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidates:
-    """The candidates of a question, best first.
-
-    Attributes:
-        features: shape (tables, FEATURES).
-        searched: scores of the searches, by name.
-        unknown: the share of the question's words that no table contains.
-    """
+    """The candidates of a question, best first."""
 
     question: str
     tables: NDArray[np.intp]
     scores: Scores
-    features: Floats
-    searched: Mapping[str, Scores]
-    unknown: float
+    features: Floats  # shape (tables, FEATURES)
+    searched: Mapping[str, Scores]  # by name
+    unknown: float  # the share of the question's words that no table contains
 
     def figures(self, size: int) -> dict[str, float]:
         """Return the inputs of `Doubt` for a corpus of `size` tables."""
@@ -323,11 +289,19 @@ class ScoredCandidates:
         }
 
 
-def add_doubt(ranking: Ranking, scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:
-    """Return a ranking with the chance that its best table answers, in a corpus of `size` tables."""
-    doubt = weights.doubt
-    chance = doubt.chance(scored.figures(size)) if doubt else None
-    return JudgedRanking(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
+def rank_candidates(ids: Sequence[TableId], scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:
+    """Return the ranking of tables, the scored ones first, with the chance that the best one answers.
+
+    `size` is the number of tables in the corpus.
+    """
+    if not len(scored.tables):
+        return JudgedRanking((), 0.0, fits=False)
+    scores = list(map(float, scored.scores))
+    # Tables that were not reranked follow in their order, below the last score.
+    scores += [scores[-1] - 1.0 - rank for rank in range(len(ids) - len(scores))]
+    chance = weights.doubt.chance(scored.figures(size)) if weights.doubt else None
+    fits = chance is None or weights.doubt is None or chance >= weights.doubt.threshold
+    return JudgedRanking(tuple(map(Hit, ids, scores)), chance, fits)
 
 
 def fuse_scores(standard: Mapping[str, Scores]) -> Scores:

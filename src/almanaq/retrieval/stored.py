@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, 
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options, Term, best_tables
-from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.index_files import (
     SegmentEntry,
     check_folder,
@@ -34,13 +34,14 @@ from almanaq.retrieval.index_files import (
 )
 from almanaq.retrieval.protocols import Hit, Ranking
 from almanaq.retrieval.ranking import check_k
-from almanaq.retrieval.segments import Segment, SegmentWriter, TableEntry, count_terms, digest, open_segment
+from almanaq.retrieval.segments import Precision, Segment, SegmentWriter, TableEntry, digest, open_segment, term_hash
 from almanaq.text.index_terms import Analyzer
 
 _MAX_SEGMENTS = 16
 _REBUILD_SHARE = 0.25  # share of changed tables above which a rebuild is cheaper than keeping dead tables
 
 Progress = Callable[[int, int], None]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,6 @@ class IndexRecipe:
 
     @property
     def options(self) -> BM25Options:
-        """The options of BM25."""
         return BM25Options(language=self.language)
 
     def to_record(self) -> dict[str, Any]:
@@ -90,10 +90,9 @@ class IndexRecipe:
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """An opened index.
+    """An opened index. A table's position counts through the segments, dead tables included.
 
     Attributes:
-        recipe: what was indexed of each table, and how.
         several: the tables belong to several databases.
         dead: per segment, the numbers of deleted or replaced tables.
         segment_entries: the segments as named in the manifest.
@@ -131,35 +130,28 @@ class StoredIndex:
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
     def dead_places(self) -> NDArray[np.int64]:
-        """Return the positions of dead tables."""
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def entry(self, place: int) -> TableEntry:
         """Return what a ranking shows of the table at a position. Raises SourceError where that is damaged."""
-        segment, number = self._locate(place)
-        try:
-            return replace(segment.entry(number), place=place)
-        except (ValueError, LookupError, TypeError) as error:
-            raise damaged_error(self.folder, error) from error
+        return replace(self._read(place, Segment.entry), place=place)
 
     def table(self, place: int) -> Table:
         """Return the indexed parts of the table at a position. Raises SourceError where its text is damaged."""
-        segment, number = self._locate(place)
-        try:
-            return segment.table(number)
-        except (ValueError, LookupError, TypeError) as error:
-            raise damaged_error(self.folder, error) from error
+        return self._read(place, Segment.table)
 
-    def _locate(self, place: int) -> tuple[Segment, int]:
-        """Return the segment of a position, and the table's number there."""
+    def _read(self, place: int, read: Callable[[Segment, int], _T]) -> _T:
         bases = self.bases()
         number = int(np.searchsorted(bases, place, side="right")) - 1
-        return self.segments[number], place - int(bases[number])
+        try:
+            return read(self.segments[number], place - int(bases[number]))
+        except (ValueError, LookupError, TypeError) as error:
+            raise damaged_error(self.folder, error) from error
 
     def terms(self, question: str) -> list[Term]:
         """Return the terms of a question that occur in tables, with their postings."""
         made = []
-        for term, times in count_terms(question, self.analyzer).items():
+        for term, times in Counter(map(term_hash, self.analyzer.terms(question))).items():
             found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
             parts = [part for part in found if part is not None]
             held = sum(len(part.tables) for part in parts)
@@ -183,10 +175,8 @@ def build_index(
     Args:
         language: of the stemmer; None: no stemming.
         store: embeds tables; None: words only.
-        vectors: how vectors are stored.
 
     Raises:
-        UsageError: an unknown field or language.
         SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
         ModelError: the embedder fails.
     """
@@ -272,11 +262,7 @@ def _update(
 
 
 def open_index(folder: Path) -> StoredIndex:
-    """Open an index.
-
-    Raises:
-        SourceError: there is none, it is damaged, or another version of almanaq wrote it.
-    """
+    """Open an index. Raises SourceError: there is none, it is damaged, or another version of almanaq wrote it."""
     manifest = read_manifest(folder)
     while True:
         try:
@@ -290,26 +276,19 @@ def open_index(folder: Path) -> StoredIndex:
 
 def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
     recipe, means = IndexRecipe.from_record(record), dict(record["means"])
-    segments = [
-        open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
-        for entry in record["segments"]
-    ]
-    dead = [
-        _read_dead(entry["dead"], len(segment)) for entry, segment in zip(record["segments"], segments, strict=True)
-    ]
-    several = bool(record["several"])
-    if recipe.embedder and any(segment.vectors is None for segment in segments):
-        raise ValueError("a segment lacks its vectors")
+    segments, dead = [], []
+    for entry in record["segments"]:
+        segment = open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
+        if recipe.embedder and segment.vectors is None:
+            raise ValueError("a segment lacks its vectors")
+        numbers = np.array(entry["dead"], dtype=np.int64 if entry["dead"] == [] else None)
+        if numbers.dtype != np.int64 or (len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(segment)):
+            raise ValueError("it names dead tables that it does not hold")
+        segments.append(segment)
+        dead.append(numbers)
     named = [SegmentEntry(entry["name"], entry["sums"]) for entry in record["segments"]]
-    return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language), named)
-
-
-def _read_dead(numbers: list[int], size: int) -> NDArray[np.int64]:
-    """Return the numbers of a segment's dead tables. Raises ValueError where they are invalid."""
-    dead = np.array(numbers, dtype=np.int64 if numbers == [] else None)
-    if dead.dtype != np.int64 or (len(dead) and not 0 <= dead.min() <= dead.max() < size):
-        raise ValueError("it names dead tables that it does not hold")
-    return dead
+    analyzer = Analyzer(recipe.language)
+    return StoredIndex(folder, recipe, bool(record["several"]), means, segments, dead, analyzer, named)
 
 
 def _list_tables(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:

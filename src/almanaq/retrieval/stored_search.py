@@ -30,27 +30,23 @@ from almanaq.retrieval.rerank import (
     ScoredCandidates,
     Sight,
     Styles,
-    add_doubt,
     choose_weights,
     fuse_scores,
+    rank_candidates,
 )
 from almanaq.retrieval.segments import TableEntry, term_hash
 from almanaq.retrieval.stored import StoredIndex
 
+EXACT = 200_000  # tables up to which a question is compared with every vector: 0.2 GB of memory, some 20 ms
 _CHUNK = 65_536
-_SAMPLED_TABLES, _NEAREST = 100, 10
-"""Tables sampled to measure codes, and the neighbours of each."""
-_RESCORED = 30
-"""Tables rescored by their vectors per requested neighbour."""
+_PROPOSED = 300  # candidates by words, and by vectors up to EXACT tables; above it, each costs a read from disk
+_SAMPLE_TABLES = 2_048
+_RESCORED = 30  # tables rescored by their vectors per requested neighbour, where the recall of codes is measured
 
 
 @dataclass(frozen=True)
 class StoredVectors:
-    """The vectors of an opened index.
-
-    Args:
-        exact: number of tables up to which all vectors stay in memory once read.
-    """
+    """The vectors of an opened index; up to `exact` tables, all stay in memory once read."""
 
     index: StoredIndex
     exact: int = 0
@@ -94,7 +90,7 @@ class StoredVectors:
         return self.at(np.arange(self.index.size))
 
 
-def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: int = _NEAREST) -> float:
+def recall_of_codes(index: StoredIndex, asked: int = 100, nearest: int = 10) -> float:
     """Return the recall of an index's codes: the share of each table's nearest neighbours that they find.
 
     The tables are sampled evenly over the index; a table is not its own neighbour.
@@ -113,14 +109,6 @@ def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: i
         found += int((own[near][:, None] == own[right][None]).any(axis=0).sum())
         wanted += len(right)
     return found / max(1, wanted)
-
-
-EXACT = 200_000
-"""Number of tables up to which a question is compared with every vector: 0.2 GB of memory, some 20 ms."""
-
-_PROPOSED = 300
-"""Candidates by words, and by vectors up to EXACT tables; above it, each costs a read from disk."""
-_SAMPLE_TABLES = 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +154,20 @@ class StoredHybrid:
         return best
 
     def vectors(self, questions: Sequence[str]) -> Vectors:
-        """Embed questions, all at once."""
         return VectorStore(None, self.embedder).question_vectors(questions)
 
     def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
         """Return at least k and _PROPOSED tables, if there are as many, with standardized scores."""
-        terms = self.index.terms(question)
-        places, _ = best_tables(terms, self.index.size, max(k, _PROPOSED), self.index.dead_places())
-        if self._vectors.coded:
-            places = np.union1d(places, self._vectors.nearest(vector, max(k, _PROPOSED)))
-            cosines = self._vectors.at(places) @ vector
-        elif self.index.size <= self.exact or not len(places):
-            cosines = self._vectors.cosines(vector)
-            cosines[self.index.dead_places()] = -np.inf
-            places = np.union1d(places, top_k(cosines, max(k, _PROPOSED)))
-            cosines = cosines[places]
+        terms, dead = self.index.terms(question), self.index.dead_places()
+        places = np.sort(best_tables(terms, self.index.size, max(k, _PROPOSED), dead)[0])
+        if not self._vectors.coded and (self.index.size <= self.exact or not len(places)):
+            every = self._vectors.cosines(vector)
+            every[dead] = -np.inf
+            places = np.union1d(places, top_k(every, max(k, _PROPOSED)))
+            cosines = every[places]
         else:
-            places = np.sort(places)
+            if self._vectors.coded:
+                places = np.union1d(places, self._vectors.nearest(vector, max(k, _PROPOSED)))
             cosines = self._vectors.at(places) @ vector
         sample = self._sample @ vector
         dense = (cosines - sample.mean()) / max(float(sample.std()), 1e-6)
@@ -241,25 +226,16 @@ class StoredRerank:
         check_k(k)
         best = []
         for scored, rest in self.score_candidates(questions, k):
-            if not len(scored.tables):
-                best.append((JudgedRanking((), 0.0, fits=False), list[TableEntry]()))
-                continue
             named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
-            # Tables that were not reranked follow in their order, below the last score.
-            behind = float(scored.scores[-1]) - 1.0 - np.arange(len(rest))
-            scores = map(float, (*scored.scores, *behind))
-            ranking = tuple(Hit(each.id, score) for each, score in zip(named, scores, strict=False))
-            found = add_doubt(ranking, scored, self.weights.of(scored.question), len(self.index))
-            best.append((found, named))
+            ids = [each.id for each in named]
+            best.append((rank_candidates(ids, scored, self.weights.of(scored.question), len(self.index)), named))
         return best
 
     @cached_property
     def weights(self) -> Styles:
         """The learned weights for the index, or `own`."""
-        if self.own:
-            return self.own
         sight: Sight = "stored" if self.dense else "stored-words"
-        return choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
+        return self.own or choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
 
     def score_candidates(
         self, questions: Sequence[str], k: int = 1
@@ -268,7 +244,12 @@ class StoredRerank:
         vectors = self.dense.vectors(questions) if self.dense and questions else [None] * len(questions)
         for question, vector in zip(questions, vectors, strict=True):
             places, own = self._collect_scores(question, vector, k)
-            databases = self._databases(places)
+            if self.index.several:
+                databases = group_by_database([self.index.entry(int(place)).id for place in places])
+            else:
+                databases = Databases(
+                    np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)])
+                )
             own["company"] = databases.pool(fuse_scores(own)[None])[0]
             order = top_k(fuse_scores(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
             chosen, rest = order[: self.candidates], order[self.candidates :]
@@ -294,12 +275,6 @@ class StoredRerank:
         places = np.sort(places)
         return places, {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
 
-    def _databases(self, places: NDArray[np.intp]) -> Databases:
-        """Group positions by database; not looked up in an index of one database."""
-        if not self.index.several:
-            return Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
-        return group_by_database([self.index.entry(int(place)).id for place in places])
-
 
 def candidate_streams(
     index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
@@ -317,7 +292,7 @@ def candidate_streams(
     owners = np.repeat(numbers, lengths)[real]
     asked = list(dict.fromkeys(index.analyzer.terms(question)))
     hashes = np.zeros(len(owners) + len(asked) + len(more), dtype=np.uint64)
-    hashes[len(owners) :] = [*map(term_hash, asked), *_hashes(more)]
+    hashes[len(owners) :] = [*map(term_hash, asked), *_hash_terms(more)]
     for number in np.unique(owners):
         own = np.flatnonzero(owners == number)
         hashes[own] = index.segments[number].terms.at(tokens[real][own])
@@ -330,5 +305,5 @@ def candidate_streams(
 
 
 @lru_cache(maxsize=4)
-def _hashes(terms: tuple[str, ...]) -> tuple[int, ...]:
+def _hash_terms(terms: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(map(term_hash, terms))
