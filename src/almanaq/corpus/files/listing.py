@@ -22,8 +22,6 @@ from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError, suggest
 
-# --- kinds of files, by their endings ---------------------------------------------------------------------------------
-
 
 class Format(Enum):
     """How the rows of a file are written."""
@@ -36,22 +34,14 @@ class Format(Enum):
 
 
 ENDINGS = {
-    ".csv": Format.DELIMITED,
-    ".tsv": Format.DELIMITED,
-    ".tab": Format.DELIMITED,
-    ".json": Format.JSON,
-    ".jsonl": Format.JSON,
-    ".ndjson": Format.JSON,
+    **dict.fromkeys((".csv", ".tsv", ".tab"), Format.DELIMITED),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), Format.JSON),
     ".parquet": Format.PARQUET,
-    ".xlsx": Format.SHEETS,
-    ".xlsm": Format.SHEETS,
-    ".xls": Format.SHEETS,
-    ".ods": Format.SHEETS,
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), Format.SHEETS),
     **dict.fromkeys((".txt", ".md", ".html", ".htm", ".eml", ".mbox", ".pdf", ".docx", ".pptx"), Format.DOCUMENTS),
 }
-UNREAD = {
-    ".duckdb": "a DuckDB file is a separate source: name it",
-    ".ddb": "a DuckDB file is a separate source: name it",
+UNREAD = {  # files of data that are none of these, and what to do with them
+    **dict.fromkeys((".duckdb", ".ddb"), "a DuckDB file is a separate source: name it"),
     **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
     **dict.fromkeys(
         (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
@@ -60,24 +50,38 @@ UNREAD = {
     **dict.fromkeys((".doc", ".ppt", ".odt", ".odp", ".rtf", ".epub"), "save it as .docx, .pptx, .html or .pdf"),
     ".msg": "save it as .eml",
 }
-"""Files of data that are none of these, and what to do with them."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
+STDIN = "-"
+_PARTITION = re.compile(r"[^=]+=[^=]*")
+_PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)  # what Spark and its like call the files of one table
+_PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+_DEEPEST = 12  # no table is parted by more columns than this
+# Names of documents that speak of the tables beside them, and are no documents of the source.
+_ABOUT_FILES = re.compile(r"(readme|licen[cs]e|copying|notice|authors|changelog)\b", re.IGNORECASE)
+_DOCUMENT_ENDINGS = tuple(ending for ending, format_ in ENDINGS.items() if format_ is Format.DOCUMENTS)
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+_PATTERN = re.compile(r"[*?\[]")
+_MAGIC = {
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".xlsx",
+    b"\x1f\x8b": ".csv.gz",
+    b"BZh": ".csv.bz2",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+}
+_MOST_BYTES = 4 << 30
+_SECONDS = 60.0
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a file's name says of it.
+    """What a file's name says of it."""
 
-    Attributes:
-        stem: the name without its endings.
-        compression: pyarrow's name of it; "" for none.
-    """
-
-    stem: str
+    stem: str  # without its endings
     ending: str
     format: Format
-    compression: str = ""
+    compression: str = ""  # pyarrow's name of it
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -98,18 +102,7 @@ def unread_advice(path: Path) -> str:
 
 
 def total_bytes(paths: Sequence[Path]) -> int:
-    """Return the size of some files together."""
     return sum(path.stat().st_size for path in paths)
-
-
-# --- files and folders ------------------------------------------------------------------------------------------------
-
-_PARTITION = re.compile(r"[^=]+=[^=]*")
-_PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)
-"""What Spark and its like call the files of one table."""
-_PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-_DEEPEST = 12
-"""No table is parted by more columns than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +117,20 @@ class Problem:
 
 
 def not_opened(file: str, why: str) -> Problem:
-    """Return the problem of a file that was left out."""
     return Problem(file, f"not opened: {why.removeprefix(file).lstrip(' ,:').removeprefix('not opened: ')}")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One table of a source: a file, the files of a table that is kept in parts, or all its documents.
-
-    Attributes:
-        root: of parts, the folder under which the names of their folders are values (`year=2020`); of documents, the
-            folder that their paths begin at.
-        columns: names of the columns that the paths say; values: of each path.
-    """
+    """One table of a source: a file, the files of a table that is kept in parts, or all its documents."""
 
     id: TableId
     paths: tuple[Path, ...]
+    # Of parts, the folder under which the names of their folders are values (`year=2020`); of documents, the folder
+    # that their paths begin at.
     root: Path | None = None
-    columns: tuple[str, ...] = ()
-    values: tuple[tuple[str, ...], ...] = ()
+    columns: tuple[str, ...] = ()  # that the paths say
+    values: tuple[tuple[str, ...], ...] = ()  # of each path
 
     @property
     def path(self) -> Path:
@@ -159,45 +147,36 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tables that a source names, in order, and the files that are none of them although they look so.
-
-    Attributes:
-        databases: the SQLite files among them, each of which holds tables of its own.
-    """
+    """The tables that a source names, in order, and the files that are none of them although they look so."""
 
     files: tuple[FoundFile, ...]
     problems: tuple[Problem, ...] = ()
-    databases: tuple[Path, ...] = ()
+    databases: tuple[Path, ...] = ()  # SQLite files, each of which holds tables of its own
 
 
 def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     """List the tables of a folder: its own files and those of its sub-folders, each in a database named after it.
 
-    A folder of parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder. So are its documents,
-    however deep they lie.
-
-    Args:
-        separate: parts are tables of their own, unless they are Parquet.
-
-    Raises:
-        SourceError: there is no table, not even one that cannot be opened.
+    A folder of parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder; `separate` parts are
+    tables of their own, unless they are Parquet. So are its documents, however deep they lie. Raises SourceError where
+    there is no table, not even one that cannot be opened.
     """
     found: list[FoundFile] = []
     problems: list[Problem] = []
     endings = (".parquet",) if separate else _PARTED
-    parts = _parts(folder, folder.resolve().parent.name or "data", problems, endings)
+    parts = _join_parts(folder, folder.resolve().parent.name or "data", problems, endings)
     if parts is not None:
         return Listing((parts,), tuple(problems))
-    for place in [folder, *_folders(folder, problems)]:
-        whole = _parts(place, folder.resolve().name, problems, endings) if place is not folder else None
-        found += [whole] if whole else _own(place, problems)
+    for place in [folder, *_list_folders(folder, problems)]:
+        whole = _join_parts(place, folder.resolve().name, problems, endings) if place is not folder else None
+        found += [whole] if whole else _list_own_files(place, problems)
     databases = sqlite_files(folder)
     documents = list(_walk_documents(str(folder)))
     if found or databases:
         documents = [path for path in documents if not _ABOUT_FILES.match(path.name)]
     if documents:
         found.append(FoundFile(TableId(folder.resolve().name, folder.resolve().name), tuple(documents), folder))
-    listing = replace(_distinct(found, problems), databases=tuple(databases))
+    listing = replace(_name_apart(found, problems), databases=tuple(databases))
     if not listing.files and not databases and not listing.problems:
         raise SourceError(f"the folder {str(folder)!r} holds no table: put files ending in {KNOWN} there")
     return listing
@@ -217,12 +196,12 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
             problems += inner.problems
             continue
         kind = kind_of(path)
-        if kind is None and not _odd(path, named=True) and (path.suffix.lower() in SQLITE or is_sqlite(path)):
+        if kind is None and not _find_oddity(path, named=True) and (path.suffix.lower() in SQLITE or is_sqlite(path)):
             databases.append(path)
             continue
         if kind is None:
             problems.append(not_opened(path.name, f"files of this kind cannot be read; known: {KNOWN}"))
-        elif why := _odd(path, named=True):
+        elif why := _find_oddity(path, named=True):
             problems.append(not_opened(path.name, why))
         elif kind.format is Format.DOCUMENTS:
             documents.append(path)
@@ -232,10 +211,10 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
         root = Path(os.path.commonpath([path.parent.absolute() for path in documents]))
         name = documents[0].stem if len(documents) == 1 else root.name
         found.append(FoundFile(TableId("data", name), tuple(path.absolute() for path in documents), root))
-    return replace(_distinct(found, problems), databases=tuple(databases))
+    return replace(_name_apart(found, problems), databases=tuple(databases))
 
 
-def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
+def _list_own_files(place: Path, problems: list[Problem]) -> list[FoundFile]:
     """List the files of rows that lie in a folder itself."""
     found = []
     names = [name for name in os.listdir(place) if not name.startswith((".", "~$")) and not _is_document(name)]
@@ -245,16 +224,11 @@ def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
             problems.append(not_opened(path.name, advice))
         if kind is None or path.is_dir():
             continue
-        if why := _odd(path):
+        if why := _find_oddity(path):
             problems.append(not_opened(path.name, why))
         else:
             found.append(FoundFile(TableId(place.resolve().name, kind.stem), (path,)))
     return found
-
-
-_ABOUT_FILES = re.compile(r"(readme|licen[cs]e|copying|notice|authors|changelog)\b", re.IGNORECASE)
-"""Names of documents that speak of the tables beside them, and are no documents of the source."""
-_DOCUMENT_ENDINGS = tuple(ending for ending, format_ in ENDINGS.items() if format_ is Format.DOCUMENTS)
 
 
 def _is_document(name: str) -> bool:
@@ -275,7 +249,7 @@ def _walk_documents(folder: str) -> Iterator[Path]:
             yield Path(folder, name)
 
 
-def _odd(path: Path, *, named: bool = False) -> str:
+def _find_oddity(path: Path, *, named: bool = False) -> str:
     """Say why what has the name of a file is none that is read; "" where it is."""
     try:
         mode = path.stat().st_mode if named else path.lstat().st_mode
@@ -288,7 +262,7 @@ def _odd(path: Path, *, named: bool = False) -> str:
     return ""
 
 
-def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
+def _list_folders(folder: Path, problems: list[Problem]) -> list[Path]:
     """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
     with os.scandir(folder) as entries:
         inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and e.is_dir())
@@ -300,15 +274,14 @@ def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
     return [folder / name for name, linked in inner if not linked]
 
 
-def _parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
+def _join_parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
     """Return the one table that a folder of parts is, None where it is none."""
-    inner = [p for p in _folders(folder, []) if _PARTITION.fullmatch(p.name)]
+    inner = [p for p in _list_folders(folder, []) if _PARTITION.fullmatch(p.name)]
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
     own = [name for name in names if name.lower().endswith(".parquet")]
     if not inner and not (own and all(_PART.fullmatch(Path(name).stem) for name in own)):
         return None
-    paths: list[Path] = []
-    _collect(folder, paths, problems, endings if inner else (".parquet",))
+    paths = list(_walk_parts(folder, problems, endings if inner else (".parquet",)))
     if not paths:
         return None
     ending = paths[0].suffix.lower()
@@ -320,20 +293,19 @@ def _parts(folder: Path, database: str, problems: list[Problem], endings: Sequen
     return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder, columns, values)
 
 
-def _collect(folder: Path, paths: list[Path], problems: list[Problem], endings: Sequence[str], depth: int = 0) -> None:
+def _walk_parts(folder: Path, problems: list[Problem], endings: Sequence[str], depth: int = 0) -> Iterator[Path]:
     for path in sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_"))):
         if path.suffix.lower() in endings and not path.is_dir():
-            why = _odd(path)
-            problems += [not_opened(path.name, why)] if why else []
-            paths += [] if why else [path]
+            if why := _find_oddity(path):
+                problems.append(not_opened(path.name, why))
+            else:
+                yield path
         elif path.is_dir() and not path.is_symlink() and depth < _DEEPEST and _PARTITION.fullmatch(path.name):
-            _collect(path, paths, problems, endings, depth + 1)
+            yield from _walk_parts(path, problems, endings, depth + 1)
 
 
-def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
-    """Return the files with names of their own: the second of two that would be one table has its ending
-    in its name.
-    """
+def _name_apart(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
+    """Return the files with names of their own: the second of two of one name has its ending in its name."""
     files: dict[tuple[str, str], FoundFile] = {}
     for each in found:
         database, table = each.id
@@ -345,23 +317,6 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
             problems.append(Problem(each.path.name, message))
         files[database, name.casefold()] = replace(each, id=TableId(database, name))
     return Listing(tuple(files.values()), tuple(problems))
-
-
-# --- sources that are named otherwise: globs, lists, standard input, addresses ----------------------------------------
-
-STDIN = "-"
-_WEB = re.compile(r"https?://", re.IGNORECASE)
-_PATTERN = re.compile(r"[*?\[]")
-_MAGIC = {
-    b"PAR1": ".parquet",
-    b"PK\x03\x04": ".xlsx",
-    b"\x1f\x8b": ".csv.gz",
-    b"BZh": ".csv.bz2",
-    b"\x28\xb5\x2f\xfd": ".csv.zst",
-}
-_MOST_BYTES = 4 << 30
-_SECONDS = 60.0
-_CHUNK = 1 << 20
 
 
 class FetchedFolder:
@@ -382,16 +337,13 @@ class NamedFiles:
 
 
 def is_web(source: str) -> bool:
-    """Tell whether a source is an address on the web."""
     return _WEB.match(source) is not None
 
 
 def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | None:
-    """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
+    """Return the files of a glob, a list, standard input or an address; None for the path of one file or folder.
 
-    Raises:
-        SourceError: a pattern fits no file, a file of a list is not there, or an address gives none.
-        UsageError: an address was named without leave to read it.
+    Raises UsageError for an address without leave to read it.
     """
     if source == STDIN:
         return _save_stream(sys.stdin.buffer, "stdin", "standard input")
@@ -401,15 +353,15 @@ def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | N
         return None
     parts = [part.strip() for part in source.split(",")]
     if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
-        return NamedFiles(tuple(path for part in parts for path in _matching(part)), source)
-    return NamedFiles(tuple(_matching(source)), source) if _is_pattern(source) else None
+        return NamedFiles(tuple(path for part in parts for path in _find_matching(part)), source)
+    return NamedFiles(tuple(_find_matching(source)), source) if _is_pattern(source) else None
 
 
 def _is_pattern(text: str) -> bool:
     return _PATTERN.search(text) is not None
 
 
-def _matching(text: str) -> list[Path]:
+def _find_matching(text: str) -> list[Path]:
     """Return the file of a name, or those that a pattern fits, by name."""
     path = Path(text).expanduser()
     if path.exists():
@@ -426,29 +378,22 @@ def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") ->
     """Write what a stream gives into a file of its own, named by what it holds."""
     held = FetchedFolder()
     target = held.path / stem
+    written, start = 0, b""
     with target.open("wb") as file:
-        written = 0
         while chunk := stream.read(_CHUNK):
             raise_if_cancelled()
+            start = start or chunk[:512]
             written += len(chunk)
             if written > _MOST_BYTES:
                 raise SourceError(f"{called} is larger than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
             file.write(chunk)
     if not written:
         raise SourceError(f"{called} is empty")
-    named = target.with_name(stem + (ending or _ending(target)))
-    shutil.move(target, named)
-    return NamedFiles((named,), stem, held)
-
-
-def _ending(path: Path) -> str:
-    """Return the ending that a file should have by how it begins."""
-    with path.open("rb") as file:
-        start = file.read(512)
-    for magic, ending in _MAGIC.items():
-        if start.startswith(magic):
-            return ending
-    return ".json" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{") else ".csv"
+    if not ending:
+        begins_json = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
+        found = (ending for magic, ending in _MAGIC.items() if start.startswith(magic))
+        ending = next(found, ".json" if begins_json else ".csv")
+    return NamedFiles((target.rename(target.with_name(stem + ending)),), stem, held)
 
 
 def _fetch_file(address: str, *, allow_http: bool) -> NamedFiles:
@@ -480,7 +425,7 @@ def _redact_address(address: str) -> str:
 def as_list(source: object) -> Sequence[Path] | None:
     """Return the paths of a list of files, None where it is none."""
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
-        return [path for each in source for path in _matching(str(each))]
+        return [path for each in source for path in _find_matching(str(each))]
     return None
 
 

@@ -19,8 +19,7 @@ _DATE = re.compile(
     r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(?:Q([1-4])|(0[1-9]|1[0-2])(?:[-_.]?([0-3]\d))?))?(?!\d)", re.IGNORECASE
 )
 _NUMBER = re.compile(r"\d+(?=\D*$)")
-_LEAST_ALIKE = 3
-"""So many files of one shape that a pattern names are one table; two may well be of two kinds."""
+_LEAST_ALIKE = 3  # so many files of one shape that a pattern names are one table; two may well be of two kinds
 _FIRST_LINE = 1 << 16
 
 
@@ -36,29 +35,24 @@ def join_files(listing: Listing, named: Iterable[str] = (), *, any_name: bool = 
     found, problems = listing.files, list(listing.problems)
     groups: dict[tuple[str, Path, str, str, Hashable], list[tuple[FoundFile, str]]] = defaultdict(list)
     for each in found:
-        if (shape := _shape(each)) is not None and (said := _said_by_name(each.kind.stem)) is not None:
+        if (shape := _read_shape(each)) is not None and (said := _parse_name(each.kind.stem)) is not None:
             pattern, column, value = said
             groups[each.id.database, each.path.parent, pattern, column, shape].append((each, value))
     joined: dict[FoundFile, FoundFile | None] = {}
     for (database, folder, pattern, column, _), members in groups.items():
         files = [each for each, _ in members]
         if len(files) > 1 and apart.isdisjoint(_table_names(files)):
-            name = _table_name(pattern) or folder.resolve().name
+            name = re.sub(r"[-_. ]*\0[-_. ]*", "_", pattern).strip("_") or folder.resolve().name
             if any(each.id == TableId(database, name) for each in found if each not in files):
                 name = f"{name}_{column}"
             one = _join(files, name, column, [value for _, value in members], problems)
             joined |= {**dict.fromkeys(files), files[0]: one}
     rest = [each for each in found if each not in joined and each.kind.format is not Format.DOCUMENTS]
-    if (
-        any_name
-        and not joined
-        and len(rest) >= _LEAST_ALIKE
-        and _are_of_one_shape(rest)
-        and apart.isdisjoint(_table_names(rest))
-    ):
-        name = rest[0].path.parent.resolve().name
-        one = _join(rest, name, "file", [each.kind.stem for each in rest], problems)
-        joined = {**dict.fromkeys(rest), rest[0]: one}
+    if any_name and not joined and len(rest) >= _LEAST_ALIKE and apart.isdisjoint(_table_names(rest)):
+        (parent, format_, shape), *others = {(each.path.parent, each.kind.format, _read_shape(each)) for each in rest}
+        if not others and format_ is Format.DELIMITED and shape is not None:
+            one = _join(rest, parent.resolve().name, "file", [each.kind.stem for each in rest], problems)
+            joined = {**dict.fromkeys(rest), rest[0]: one}
     kept = [each for each in (joined.get(each, each) for each in found) if each is not None]
     return replace(listing, files=tuple(kept), problems=tuple(problems))
 
@@ -67,17 +61,10 @@ def _table_names(files: Sequence[FoundFile]) -> set[str]:
     return {each.id.table.casefold() for each in files}
 
 
-def _are_of_one_shape(files: Sequence[FoundFile]) -> bool:
-    """Return whether files are delimited text of one folder with one header."""
-    shapes = {(each.path.parent, _shape(each)) for each in files if each.kind.format is Format.DELIMITED}
-    ((_, shape),) = shapes if len(shapes) == 1 else ((None, None),)
-    return shape is not None and all(each.kind.format is Format.DELIMITED for each in files)
-
-
 def _join(
     files: Sequence[FoundFile], name: str, column: str, values: Sequence[str], problems: list[Problem]
 ) -> FoundFile:
-    first, shape = files[0], _shape(files[0])
+    first, shape = files[0], _read_shape(files[0])
     if first.kind.format is Format.PARQUET and isinstance(shape, tuple) and column in shape[1]:
         column = f"{column}_2"  # the others are named when they are read
     shown = f"{len(files):,} files are one table, and the column {column!r} is from their names"
@@ -88,10 +75,10 @@ def _join(
     )
 
 
-def _said_by_name(stem: str) -> tuple[str, str, str] | None:
+def _parse_name(stem: str) -> tuple[str, str, str] | None:
     """Return what is common to a name and those beside it, and the column and value that the rest is.
 
-    >>> _said_by_name("sales-2024-01"), _said_by_name("run7")
+    >>> _parse_name("sales-2024-01"), _parse_name("run7")
     (('sales-\\x00', 'month', '2024-01'), ('run\\x00', 'part', '7'))
     """
     if date := _DATE.search(stem):
@@ -104,11 +91,7 @@ def _said_by_name(stem: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _table_name(pattern: str) -> str:
-    return re.sub(r"[-_. ]*\0[-_. ]*", "_", pattern).strip("_")
-
-
-def _shape(found: FoundFile) -> Hashable | None:
+def _read_shape(found: FoundFile) -> Hashable | None:
     """Return what files of one table have in common: ending and header; None for a file that is not to be joined."""
     kind = found.kind
     if found.root is not None or kind.compression:

@@ -200,7 +200,7 @@ def _numbers_of_rows(rows: Sequence[Numbered]) -> str:
 
 @dataclass(slots=True)
 class _Details:
-    """What the XML of a sheet says of its cells: the places of errors such as #DIV/0! and of formulas never computed."""
+    """What the XML of a sheet says of its cells: places of errors such as #DIV/0!, and of formulas never computed."""
 
     errors: list[str] = field(default_factory=list)
     unvalued: list[str] = field(default_factory=list)
