@@ -18,9 +18,8 @@ from typing import Any
 
 from almanaq.corpus.files.listing import find_path
 from almanaq.corpus.files.reader import read_rows
-from almanaq.corpus.readers import SourceTables
 from almanaq.corpus.sqlite import SQLITE, connect_sqlite, sqlite_tables
-from almanaq.corpus.table import TableId
+from almanaq.corpus.table import SourceTables, TableId
 from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 from almanaq.text.sql_literals import quote

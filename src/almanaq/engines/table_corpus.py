@@ -27,10 +27,9 @@ from almanaq.corpus.files.listing import (
 )
 from almanaq.corpus.files.partitions import join_files
 from almanaq.corpus.files.reader import Header, SheetTable, clean_header, read_parts, read_rows, read_workbook
-from almanaq.corpus.readers import SourceTables, cell_text, read_cells, tables_corpus
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import SourceTables, Table, TableId, cell_text, read_cells, tables_corpus
 from almanaq.engines.duckdb.engine import DUCKDB, open_duckdb_file
 from almanaq.engines.files.load import open_files, parquet_source
 from almanaq.engines.protocols import Database

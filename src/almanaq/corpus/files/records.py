@@ -125,7 +125,7 @@ def _read_document(path: Path, name: str) -> Records:
         whole = value if rest else None
         if len(lists) > 1:
             left = (f"{name}: read without its {', '.join(map(repr, rest))}",) if rest else ()
-            tables = {key: [each for each in value[key] if isinstance(each, dict)] for key in lists}
+            tables: dict[str, list[Record]] = {key: _take_records(value[key]) for key in lists}
             return Records(notes=left, whole=whole, tables=tables)
         if lists:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
@@ -133,12 +133,16 @@ def _read_document(path: Path, name: str) -> Records:
             value, whole, notes = shaped, None, (f"{name}: one object, read as {len(shaped):,} rows",)
         else:
             return Records(whole=value)
-    rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    rows = _take_records(value) if isinstance(value, list) else []
     if not rows:
         raise SourceError(f"{name} holds no objects: write an array of objects, or one object per line")
     if len(rows) < len(value):
         notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are not objects and are left out")
     return Records(rows, notes, whole)
+
+
+def _take_records(values: list[Any]) -> list[Record]:
+    return [each for each in values if isinstance(each, dict)]
 
 
 def _parse_values(text: str) -> Any:

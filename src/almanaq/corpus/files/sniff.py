@@ -14,9 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from almanaq.corpus.files.marks import Marks
 from almanaq.corpus.files.shape import count_preamble, join_headers, read_units
-from almanaq.corpus.inference import MISSING
+from almanaq.corpus.inference import MISSING, Marks
 from almanaq.errors import SourceError
 from almanaq.values import parse_number, parse_time, parse_timestamp
 
