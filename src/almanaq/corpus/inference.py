@@ -114,8 +114,6 @@ _UNMARKED = Marks()
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """What was read of one column."""
-
     name: str
     type: str  # the SQL type chosen, in the PostgreSQL dialect
     cells: int  # that hold something
@@ -136,7 +134,6 @@ class ColumnReport:
 
     @property
     def messages(self) -> list[str]:
-        """What was decided and what did not fit, for people."""
         messages = list(self.notes)
         if self.order:
             messages.append(f"days are read as {ORDERS[self.order]}")
@@ -162,7 +159,6 @@ class LoadReport:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """All that a user should know: the warnings, and for each column what was decided and what did not fit."""
         messages = [f"{self.table}.{column.name}: {each}" for column in self.columns for each in column.messages]
         if self.repeated:
             one = self.repeated == 1
@@ -173,7 +169,6 @@ class LoadReport:
 
 
 def with_units(reports: Sequence[ColumnReport], units: Sequence[str]) -> tuple[ColumnReport, ...]:
-    """Return the reports of columns with the units that a row of the file gives them."""
     padded = chain(units, repeat("", len(reports) - len(units)))
     return tuple(replace(report, unit=report.unit or unit) for report, unit in zip(reports, padded, strict=True))
 
@@ -188,8 +183,6 @@ class TypedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnHints:
-    """What is known of a column before its cells are looked at."""
-
     plain_numbers: bool = True  # text made of digits only is a number; False where the format has numbers of its own
     file: Marks = _UNMARKED  # of the file; what the column itself says goes before it
     said: Marks = _UNMARKED  # what a person said of it, which goes before all

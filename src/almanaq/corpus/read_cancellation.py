@@ -71,5 +71,4 @@ def raise_if_cancelled() -> None:
 
 
 def cancellable_by(cancellation: ReadCancellation) -> None:
-    """Let the reading that this thread does be ended by `cancellation`."""
     _current.set(cancellation)

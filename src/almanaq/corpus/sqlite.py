@@ -133,5 +133,4 @@ def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, 
 
 
 def not_read(view: str, time_: ViewTime) -> str:
-    """Say that a view took too long to be read, and what to do."""
     return f"the view {view!r} was not read within {time_.seconds:g} s: save its rows as a table, or drop it"

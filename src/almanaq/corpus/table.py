@@ -25,26 +25,16 @@ class TableId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table as text: what a retriever or a generator sees.
-
-    Attributes:
-        header: one name per column.
-        rows: cells as text, each row as long as `header`.
-        title: page title, caption or table name; "" where there is none.
-        section: section title; "" where there is none.
-        description: comments on the table and its columns; "" where there are none.
-        keys: names of primary and foreign key columns, `column -> table.column` for foreign ones.
-        context: all other metadata of the source.
-    """
+    """One table as text: what a retriever or a generator sees."""
 
     id: TableId
     header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    title: str = ""
+    rows: tuple[tuple[str, ...], ...]  # each as long as `header`
+    title: str = ""  # page title, caption or table name
     section: str = ""
-    description: str = ""
-    keys: tuple[str, ...] = ()
-    context: Mapping[str, object] = field(default_factory=dict)
+    description: str = ""  # comments on the table and its columns
+    keys: tuple[str, ...] = ()  # names of primary and foreign key columns, `column -> table.column` for foreign ones
+    context: Mapping[str, object] = field(default_factory=dict)  # all other metadata of the source
 
 
 class Corpus(Protocol):
@@ -56,7 +46,6 @@ class Corpus(Protocol):
 
 
 def check_distinct(corpus: Iterable[Table]) -> Iterator[Table]:
-    """Yield the tables of a corpus. Raises SourceError at a repeated id."""
     seen: set[TableId] = set()
     for table in corpus:
         if table.id in seen:
@@ -78,7 +67,6 @@ class SourceTables:
         return len(self.ids)
 
     def __iter__(self) -> Iterator[Table]:
-        """Yield the tables that can be read; raises SourceError where none can."""
         read = 0
         for table_id in self.ids:
             try:
@@ -110,10 +98,7 @@ def tables_corpus(tables: Mapping[str, Any], database: str, *, rows: int | None 
 
 
 def read_cells(batches: Iterable[Any], where: str) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of Arrow batches as text.
-
-    Raises SourceError where they take more memory than a table may: a few bytes may unpack to any number of rows.
-    """
+    """Yield the rows of Arrow batches as text. Raises SourceError where they take more memory than a table may."""
     held = 0
     for batch in batches:
         raise_if_cancelled()

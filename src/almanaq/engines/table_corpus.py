@@ -9,10 +9,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from almanaq.corpus.files.documents import read_documents
 from almanaq.corpus.files.listing import (
+    DUCKDB,
     KNOWN,
     Format,
     FoundFile,
@@ -30,8 +29,6 @@ from almanaq.corpus.files.reader import Header, SheetTable, clean_header, read_p
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables
 from almanaq.corpus.table import SourceTables, Table, TableId, cell_text, read_cells, tables_corpus
-from almanaq.engines.duckdb.engine import DUCKDB, open_duckdb_file
-from almanaq.engines.files.load import open_files, parquet_source
 from almanaq.engines.protocols import Database
 from almanaq.errors import DeadlineExceeded, MissingExtraError, SourceError, first_line
 from almanaq.sample import load as load_sample
@@ -79,6 +76,8 @@ def read_corpus(
     if path.is_dir():
         return _files(_join(list_folder(path, separate=separate), separate), rows)
     if path.suffix.lower() in DUCKDB:
+        from almanaq.engines.duckdb.engine import open_duckdb_file
+
         return database_corpus(open_duckdb_file(path), rows=rows, name=path.stem, view_seconds=VIEW_SECONDS)
     kind = kind_of(path)
     if kind is not None or path.suffix.lower() in SQLITE or is_sqlite(path):
@@ -97,7 +96,7 @@ def _join(listing: Listing, separate: bool, *, any_name: bool = False) -> Listin
 def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTables:
     """Return the tables of files; each sheet of a workbook is one."""
     readers: dict[TableId, Callable[[TableId], Table]] = {}
-    engine = cache(lambda: duckdb.connect(config=_READER))
+    engine = cache(_open_reader)
     faults = [str(problem) for problem in listing.problems]
     for found in listing.files:
         place = database or found.id.database
@@ -110,7 +109,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
             read = partial(_parquet_table, engine) if found.kind.format is Format.PARQUET else _file_table
             readers[TableId(place, found.id.table)] = partial(read, found, rows)
     # One SQLite file is held at a time, as all of them may be larger than the memory.
-    opened = lru_cache(maxsize=1)(lambda path: database_corpus(open_files(path), rows=rows, name=path.stem))
+    opened = lru_cache(maxsize=1)(partial(_open_sqlite_file, rows))
     for path in listing.databases:
         try:
             with connect_sqlite(path) as connection:
@@ -122,6 +121,18 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     if not readers:
         raise SourceError("; ".join(faults))
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)
+
+
+def _open_reader() -> Any:
+    import duckdb  # here, as a search of CSV files needs none
+
+    return duckdb.connect(config=_READER)
+
+
+def _open_sqlite_file(rows: int | None, path: Path) -> SourceTables:
+    from almanaq.engines.files.load import open_files
+
+    return database_corpus(open_files(path), rows=rows, name=path.stem)
 
 
 def _read_from(opened: Callable[[Path], SourceTables], path: Path, table_id: TableId) -> Table:
@@ -151,9 +162,11 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     return _text_table(table_id, header, (tuple(map(cell_text, row)) for row in read), notes)
 
 
-def _parquet_table(
-    engine: Callable[[], duckdb.DuckDBPyConnection], found: FoundFile, rows: int | None, table_id: TableId
-) -> Table:
+def _parquet_table(engine: Callable[[], Any], found: FoundFile, rows: int | None, table_id: TableId) -> Table:
+    import duckdb
+
+    from almanaq.engines.files.load import parquet_source
+
     rows, notes = _limit_rows(found, rows, table_id)
     file, limit = found.path.name, "" if rows is None else f" LIMIT {rows}"
     parts = [found]

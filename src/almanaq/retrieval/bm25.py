@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
 from almanaq.errors import SourceError
-from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search_by_scores, top_k
+from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores, top_k
 from almanaq.text.index_terms import Analyzer
 
 _BLOCK = 4_000_000  # words per block of postings: some 300 MB
@@ -67,7 +66,6 @@ class BM25:
     name: str = "bm25"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> BM25Index:
-        """Index a corpus, read once, table by table. Raises SourceError where it is empty or repeats an id."""
         chosen = parse_fields(fields)
         building = PostingsWriter(chosen, Analyzer(self.options.language))
         for table in check_distinct(corpus):
@@ -92,7 +90,6 @@ class BM25Index:
     analyzer: Analyzer
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best tables that share a term with it."""
         return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
@@ -121,7 +118,6 @@ class Postings:
     held: NDArray[np.int64]
 
     def starts(self) -> NDArray[np.int64]:
-        """Return the offsets of each term's postings, and the end of the last."""
         return np.concatenate([[0], np.cumsum(self.held)]).astype(np.int64)
 
 
@@ -144,7 +140,6 @@ class PostingsWriter:
             words.extend([numbers.setdefault(term, len(numbers)) for term in found])
 
     def finish(self, options: BM25Options) -> BM25Index:
-        """Weigh, sum over fields, saturate and multiply by the inverse document frequency."""
         made = self.postings(options, self.means())
         size = max(1, len(self.ids))
         rarity = np.log1p((size - made.held + 0.5) / (made.held + 0.5))
@@ -216,7 +211,6 @@ class Term:
             scores[part.base : part.base + int(part.tables[-1]) + 1][part.tables] += part.weights * self.worth
 
     def add_to(self, scores: Scores, places: NDArray[np.intp]) -> None:
-        """Add the term's score to the scores of some tables, given by sorted positions."""
         for part in self.parts:
             first, after = np.searchsorted(places, [part.base, part.base + int(part.tables[-1]) + 1])
             wanted = (places[first:after] - part.base).astype(np.int32)
@@ -226,7 +220,6 @@ class Term:
 
 
 def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
-    """Return the scores of some tables, given by sorted positions."""
     scores = np.zeros(len(places), dtype=np.float32)
     for term in sorted(terms, key=lambda term: -term.worth):
         term.add_to(scores, places)

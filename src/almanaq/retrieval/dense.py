@@ -21,8 +21,7 @@ from almanaq.corpus.table import (
 )
 from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
-from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search_by_scores
+from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores
 
 MAX_CHARS = 2048  # of a table that are embedded: more than fit into MiniLM's window of 256 tokens
 PART_CHARS = 512  # of a row, with title and column names, that are embedded
@@ -38,7 +37,6 @@ class Dense:
     name: str = "dense"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:
-        """Embed a corpus. Raises SourceError where it is empty or repeats an id, ModelError where embedding fails."""
         chosen = parse_fields(fields)
         ids, texts, starts = collect_texts(corpus, lambda table: [table_text(table, chosen, max_chars=self.max_chars)])
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
@@ -70,7 +68,6 @@ class DenseIndex:
     store: VectorStore
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest cosines."""
         return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
@@ -154,7 +151,6 @@ def main_text(table: Table, fields: Sequence[Field]) -> str:
 
 
 def _make_views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
-    """Return a function per view that makes its texts, at least one per table."""
     inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
     titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
     views: dict[str, Callable[[Table], list[str]]] = {

@@ -62,7 +62,6 @@ def question_words(question: str, analyzer: Analyzer) -> set[str]:
 
 
 def load_word_association(*, statements: bool) -> WordAssociation:
-    """Load the learned vectors, for questions or for statements to be checked."""
     style, arrays = ("statements" if statements else "questions"), _read_arrays()
     asked = {word.decode(): row for row, word in enumerate(arrays["asked"].tolist())}
     named = tuple(word.decode() for word in arrays["named"].tolist())
@@ -90,7 +89,6 @@ class TermStreams:
     analyzer: Analyzer
 
     def rarity(self) -> Floats:
-        """Return each term's inverse document frequency, as in BM25."""
         return np.log1p((self.size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
 
 
@@ -196,7 +194,6 @@ class Featurizer:
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
     def features(self, question: str, tables: Sequence[int], association: WordAssociation | None = None) -> Floats:
-        """Return the features of tables, given by number, shape (tables, FEATURES)."""
         asked = self._parse_question(question)
         if asked is None or not len(tables):
             return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
@@ -384,7 +381,6 @@ def _max_by_table(scores: Floats, tables: Ints, size: int) -> Floats:
 
 
 def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: int) -> Floats:
-    """Return how much of a field's idf mass the question contains."""
     own = np.flatnonzero((texts.tokens >= 0) & (texts.groups == group))
     worth = rarity[texts.tokens[own]]
     whole = np.bincount(texts.tables[own], weights=worth, minlength=size)
@@ -394,10 +390,8 @@ def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: in
 
 
 def _find_whole_pieces(texts: _Texts, hits: Ints, joined: Ints) -> Ints:
-    """Return the positions of terms in cells and column names that the question contains word for word.
-
-    `joined` are those of terms whose next one follows them in the question, too.
-    """
+    """Return the positions of terms in cells and column names that the question contains word for word."""
+    # `joined` are the positions of terms whose next one follows them in the question, too.
     pieces = int(texts.pieces[-1]) + 1
     length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
     held = np.bincount(texts.pieces[hits], minlength=pieces)

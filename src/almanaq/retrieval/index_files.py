@@ -49,12 +49,7 @@ class DamagedFile(SourceError):
 
 
 class CheckedArray(Generic[D]):
-    """An array in a memory-mapped file; every part that is returned has been verified.
-
-    Args:
-        raw: the whole file; `sums`: the checksums of its blocks.
-        array: the array within, as a view.
-    """
+    """An array, a view into a memory-mapped file (`raw`); every part that is returned has been verified."""
 
     __slots__ = ("_array", "_bounds", "_file", "_head", "_left", "_raw", "_row", "_seen", "_sums", "_view")
 
@@ -123,14 +118,9 @@ class SegmentChecksums:
     by_file: Mapping[str, NDArray[np.uint32]]
 
     def open(self, file: Path, dtype: DTypeLike, *, width: int | None = None, rows: bool = False) -> CheckedArray[Any]:
-        """Memory-map a file.
+        """Memory-map a file of numbers; raises OSError where it is missing, ValueError for another size or type.
 
-        Args:
-            dtype: of its numbers; a file other than `.npy` consists of them alone.
-            width: numbers per item, where fixed; `rows`: as many as the file says.
-
-        Raises:
-            OSError: it is missing; ValueError: it has another size or type.
+        An item has `width` numbers; `rows`: as many as the file says.
         """
         if file.stat().st_size != self.sizes.get(file.name):
             raise ValueError(f"{file.parent.name}/{file.name} is cut off")
@@ -320,7 +310,6 @@ def write_manifest(
 
 
 def remove_leftovers(folder: Path, names: Sequence[str]) -> None:
-    """Remove leftovers of earlier changes, and segments that are not named."""
     for left in folder.glob(f".{MANIFEST}.*"):
         left.unlink(missing_ok=True)
     for path in folder.glob("segment-*"):

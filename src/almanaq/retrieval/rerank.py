@@ -31,8 +31,18 @@ from almanaq.retrieval.features import (
     WordAssociation,
     load_word_association,
 )
-from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
-from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
+from almanaq.retrieval.protocols import (
+    BATCH,
+    Databases,
+    Hit,
+    JudgedRanking,
+    Ranking,
+    Scores,
+    check_k,
+    group_by_database,
+    standardize,
+    top_k,
+)
 
 DOUBT_FEATURES = (  # the inputs of `Doubt`, in addition to FEATURES
     "unknown",  # share of the question's words that no table contains
@@ -55,7 +65,6 @@ class Doubt:
     threshold: float
 
     def chance(self, figures: Mapping[str, float]) -> float:
-        """Return the chance, between 0 and 1, that one of the best tables answers."""
         total = self.bias + sum(worth * figures.get(name, 0.0) for name, worth in self.worth.items())
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
 
@@ -67,22 +76,16 @@ Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A linear score: the weight of each feature and of each search's standardized score, by name; absent is 0.
-
-    `doubt` estimates from the best table whether any fits; None where it was not learned. `association` computes the
-    feature of that name, for tables without titles; None leaves it 0.
-    """
+    """A linear score: the weight of each feature and of each search's standardized score, by name; absent is 0."""
 
     name: str
     worth: Mapping[str, float]
-    doubt: Doubt | None = None
-    association: WordAssociation | None = None
+    doubt: Doubt | None = None  # estimates from the best table whether any fits; None where it was not learned
+    association: WordAssociation | None = None  # computes that feature, for tables without titles; None leaves it 0
 
 
 @dataclass(frozen=True, slots=True)
 class Styles:
-    """Weights for questions, and for statements to be checked."""
-
     questions: Weights
     statements: Weights
 
@@ -147,7 +150,6 @@ class Rerank:
     name: str = "rerank"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> RerankIndex:
-        """Index a corpus by words, by meaning and as term streams. Raises as BM25 and Dense do."""
         chosen = parse_fields(fields)
         lexical = self.lexical.index(corpus, chosen)
         titles = self.lexical.index(corpus, [Field.TITLE]) if Field.TITLE in chosen else None
@@ -160,8 +162,8 @@ class Rerank:
             weights = Styles(self.weights, self.weights)
         else:
             weights = choose_weights(chosen, several=len(databases.starts) > 2, sight=self.sight)
-        searches = Searches(lexical, titles, aspects, databases)
-        return RerankIndex(searches, Featurizer(writer.finish()), weights, self.candidates)
+        featurizer = Featurizer(writer.finish())
+        return RerankIndex(lexical, titles, aspects, databases, featurizer, weights, self.candidates)
 
     @property
     def sight(self) -> Sight:
@@ -171,13 +173,31 @@ class Rerank:
 
 
 @dataclass(frozen=True)
-class Searches:
-    """The first searches, each of which scores every table."""
+class RerankIndex:
+    """The searches of one corpus, each of which scores every table, and the parts of its reranker."""
 
     lexical: BM25Index
     titles: BM25Index | None
     aspects: AspectsIndex | None
     databases: Databases
+    featurizer: Featurizer
+    weights: Styles
+    candidates: int
+
+    @property
+    def ids(self) -> Sequence[TableId]:
+        return self.lexical.ids
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        return [found.ranking for found in self.find(questions, k)]
+
+    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
+        check_k(k)
+        found: list[JudgedRanking] = []
+        for scored, rest in self.score_candidates(questions, k):
+            ids = [self.ids[table] for table in (*scored.tables, *rest)][:k]
+            found.append(rank_candidates(ids, scored, self.weights.of(scored.question), len(self.ids)))
+        return found
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
         """Return standardized scores by name, each of shape (questions, tables), and `cosine`, the best raw cosine."""
@@ -191,62 +211,27 @@ class Searches:
             standard["cosine"] = np.maximum.reduce(list(views.values()))
         return standard
 
-    def first(self, scores: Mapping[str, Scores], questions: Sequence[str]) -> Scores:
-        """Return the fused scores that select candidates.
-
-        Without vectors, a table scores -inf if neither it nor its database shares a word with the question.
-        """
-        if self.aspects is not None:
-            return fuse_scores(scores)
-        nothing = (self.lexical.sums(questions) == 0) & (scores["company"] <= 0)
-        return np.where(nothing, np.float32(-np.inf), fuse_scores(scores))
-
-
-@dataclass(frozen=True)
-class RerankIndex:
-    """The searches of one corpus, and the parts of its reranker."""
-
-    searches: Searches
-    featurizer: Featurizer
-    weights: Styles
-    candidates: int
-
-    @property
-    def ids(self) -> Sequence[TableId]:
-        return self.searches.lexical.ids
-
-    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest scores; none for a question without words."""
-        return [found.ranking for found in self.find(questions, k)]
-
-    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
-        """Return the rankings, each with the chance that its best table answers."""
-        check_k(k)
-        found: list[JudgedRanking] = []
-        for scored, rest in self.score_candidates(questions, k):
-            ids = [self.ids[table] for table in (*scored.tables, *rest)][:k]
-            found.append(rank_candidates(ids, scored, self.weights.of(scored.question), len(self.ids)))
-        return found
-
     def score_candidates(
         self, questions: Sequence[str], k: int = 1
     ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
         """Yield for each question its scored candidates, and the tables behind them up to k."""
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
-            scores = self.searches.scores(batch)
-            first = self.searches.first(scores, batch)
+            scores = self.scores(batch)
+            first = fuse_scores(scores)
+            if self.aspects is None:
+                # A table is no candidate if neither it nor its database shares a word with the question.
+                nothing = (self.lexical.sums(batch) == 0) & (scores["company"] <= 0)
+                first = np.where(nothing, np.float32(-np.inf), first)
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
-                scorer = CandidateScorer(self.weights.of(question), self.featurizer, self.searches.databases)
+                scorer = CandidateScorer(self.weights.of(question), self.featurizer, self.databases)
                 yield scorer.score(question, chosen[: self.candidates], own), chosen[self.candidates :]
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateScorer:
-    """Scores the candidates of a question."""
-
     weights: Weights
     featurizer: Featurizer
     databases: Databases
@@ -277,7 +262,6 @@ class ScoredCandidates:
     unknown: float  # the share of the question's words that no table contains
 
     def figures(self, size: int) -> dict[str, float]:
-        """Return the inputs of `Doubt` for a corpus of `size` tables."""
         odds = np.exp(self.scores - self.scores[0])
         return {
             **dict(zip(FEATURES, map(float, self.features[0]), strict=True)),
@@ -290,10 +274,7 @@ class ScoredCandidates:
 
 
 def rank_candidates(ids: Sequence[TableId], scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:
-    """Return the ranking of tables, the scored ones first, with the chance that the best one answers.
-
-    `size` is the number of tables in the corpus.
-    """
+    """Return the ranking of tables, the scored ones first, with the chance that one answers in a corpus of `size`."""
     if not len(scored.tables):
         return JudgedRanking((), 0.0, fits=False)
     scores = list(map(float, scored.scores))

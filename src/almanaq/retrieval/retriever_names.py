@@ -26,8 +26,6 @@ RETRIEVERS = ("bm25", "dense", "hybrid", "rerank")
 
 @dataclass(frozen=True, slots=True)
 class RetrieverParts:
-    """What retrievers are built from."""
-
     embedder: Callable[[], Embedder]  # called only for retrievers that need one
     cache: Path | None = None  # the folder of cached vectors; None keeps them in memory
     seed: int = 0  # of the random retriever
@@ -66,7 +64,6 @@ _LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
 
 
 def look_here() -> None:
-    """Let `module:object` import modules of the working folder from now on."""
     _LOOK_HERE.set(True)
 
 
@@ -140,15 +137,10 @@ def plugin_opener(name: str) -> RetrieverOpener | None:
     return RetrieverOpener(lambda _: OpenedRetriever(_adapt(made, name), name))
 
 
-def sees_own_text(name: str) -> bool:
-    """Return whether a retriever ignores the declared fields and indexes its own text."""
-    opener = plugin_opener(name)
-    return opener is not None and opener.sees_own_text
-
-
 def check_fields_apply(name: str) -> None:
     """Raise UsageError for declared fields with a retriever that ignores them."""
-    if sees_own_text(name):
+    opener = plugin_opener(name)
+    if opener is not None and opener.sees_own_text:
         raise UsageError(f"--fields cannot be combined with --retriever {name}, which sees its own text")
 
 

@@ -99,7 +99,6 @@ class Precision(StrEnum):
 
 
 def parse_precision(name: str) -> Precision:
-    """Return the precision of a name. Raises UsageError for an unknown one."""
     try:
         return Precision(name)
     except ValueError:
@@ -155,7 +154,6 @@ class Segment:
         return self.tokens.run(*_read_bounds(self.streams, number))
 
     def document_frequencies(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return for hashes of terms how many tables contain each."""
         if not len(self.terms):
             return np.zeros(len(terms), dtype=np.int64)
         own = self.terms.all()
@@ -189,12 +187,9 @@ class Segment:
 
 
 class SegmentWriter:
-    """Collects tables and writes them as one segment.
+    """Collects tables and writes them as one segment, with vectors where `store` embeds them.
 
-    Args:
-        means: mean field lengths for normalization; None takes those of these tables.
-        store: embeds tables; None: the segment has no vectors.
-        precision: how vectors are stored.
+    `means` are the mean field lengths for normalization; None takes those of these tables.
     """
 
     def __init__(
@@ -291,10 +286,7 @@ class SegmentWriter:
 
 
 def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT16) -> Segment:
-    """Memory-map a segment; `sums` is the hash of its checksums, `precision` that of its vectors.
-
-    Raises OSError, ValueError or SourceError where a file is missing or broken.
-    """
+    """Memory-map a segment, whose checksums have the hash `sums`. Raises OSError, ValueError or SourceError."""
     checksums = read_sums(folder, sums)
     mapped = {n: checksums.open(folder / f"{n}.npy", kind, width=width) for n, (kind, width) in _ARRAYS.items()}
     mapped |= {

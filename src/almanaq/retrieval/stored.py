@@ -32,8 +32,7 @@ from almanaq.retrieval.index_files import (
     remove_leftovers,
     write_manifest,
 )
-from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import check_k
+from almanaq.retrieval.protocols import Hit, Ranking, check_k
 from almanaq.retrieval.segments import Precision, Segment, SegmentWriter, TableEntry, digest, open_segment, term_hash
 from almanaq.text.index_terms import Analyzer
 
@@ -57,17 +56,11 @@ class IndexChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexRecipe:
-    """How an index is built; fixed until it is rebuilt.
-
-    Attributes:
-        language: of the stemmer; None: no stemming.
-        embedder: the name of the embedder; "" for an index without vectors.
-        vectors: how vectors are stored.
-    """
+    """How an index is built; fixed until it is rebuilt."""
 
     fields: tuple[Field, ...]
-    language: str | None = "english"
-    embedder: str = ""
+    language: str | None = "english"  # of the stemmer; None: no stemming
+    embedder: str = ""  # its name; "" for an index without vectors
     vectors: Precision = Precision.FLOAT16
 
     @property
@@ -75,7 +68,6 @@ class IndexRecipe:
         return BM25Options(language=self.language)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the recipe as stored in a manifest."""
         settings = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
         return settings | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
 
@@ -90,28 +82,21 @@ class IndexRecipe:
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """An opened index. A table's position counts through the segments, dead tables included.
-
-    Attributes:
-        several: the tables belong to several databases.
-        dead: per segment, the numbers of deleted or replaced tables.
-        segment_entries: the segments as named in the manifest.
-    """
+    """An opened index. A table's position counts through the segments, dead tables included."""
 
     folder: Path
     recipe: IndexRecipe
-    several: bool
+    several: bool  # the tables belong to several databases
     means: Mapping[str, float]
     segments: Sequence[Segment]
-    dead: Sequence[NDArray[np.int64]]
+    dead: Sequence[NDArray[np.int64]]  # per segment, the numbers of deleted or replaced tables
     analyzer: Analyzer
-    segment_entries: Sequence[SegmentEntry]
+    segment_entries: Sequence[SegmentEntry]  # as named in the manifest
 
     def __len__(self) -> int:
         return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best tables that share a term with it."""
         return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
@@ -122,22 +107,18 @@ class StoredIndex:
 
     @property
     def size(self) -> int:
-        """The number of positions, those of dead tables included."""
         return sum(map(len, self.segments))
 
     def bases(self) -> NDArray[np.int64]:
-        """Return the position of each segment's first table."""
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
     def dead_places(self) -> NDArray[np.int64]:
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def entry(self, place: int) -> TableEntry:
-        """Return what a ranking shows of the table at a position. Raises SourceError where that is damaged."""
         return replace(self._read(place, Segment.entry), place=place)
 
     def table(self, place: int) -> Table:
-        """Return the indexed parts of the table at a position. Raises SourceError where its text is damaged."""
         return self._read(place, Segment.table)
 
     def _read(self, place: int, read: Callable[[Segment, int], _T]) -> _T:
@@ -149,7 +130,6 @@ class StoredIndex:
             raise damaged_error(self.folder, error) from error
 
     def terms(self, question: str) -> list[Term]:
-        """Return the terms of a question that occur in tables, with their postings."""
         made = []
         for term, times in Counter(map(term_hash, self.analyzer.terms(question))).items():
             found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
@@ -170,15 +150,9 @@ def build_index(
     store: VectorStore | None = None,
     vectors: Precision = Precision.FLOAT16,
 ) -> StoredIndex:
-    """Index a corpus into a folder, replacing its index.
+    """Index a corpus into a folder, replacing its index, with vectors where `store` embeds tables.
 
-    Args:
-        language: of the stemmer; None: no stemming.
-        store: embeds tables; None: words only.
-
-    Raises:
-        SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
-        ModelError: the embedder fails.
+    Raises SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
     """
     check_folder(folder)
     recipe = IndexRecipe(parse_fields(fields), language, store.embedder.name if store else "", vectors)
@@ -206,12 +180,7 @@ def _build(
 def update_index(
     corpus: Corpus, folder: Path, progress: Progress | None = None, *, store: VectorStore | None = None
 ) -> tuple[StoredIndex, IndexChange]:
-    """Update an index to the state of a corpus; only changed tables are indexed and embedded.
-
-    Raises:
-        SourceError: the folder holds no index, another process is writing it, or as build_index does.
-        UsageError: `store` has another embedder than the index.
-    """
+    """Update an index to the state of a corpus; only changed tables are indexed and embedded, by its own embedder."""
     open_index(folder)  # raises before a folder without an index is touched
     with lock_folder(folder):
         return _update(corpus, folder, progress, store)

@@ -10,7 +10,7 @@ of candidates are read, and renumbered, as each segment numbers its terms by its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -21,8 +21,16 @@ from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.protocols import Embedder
 from almanaq.retrieval.bm25 import Term, best_tables, score_tables
 from almanaq.retrieval.features import Featurizer, TermStreams
-from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
-from almanaq.retrieval.ranking import Databases, Scores, check_k, group_by_database, top_k
+from almanaq.retrieval.protocols import (
+    Databases,
+    Hit,
+    JudgedRanking,
+    Ranking,
+    Scores,
+    check_k,
+    group_by_database,
+    top_k,
+)
 from almanaq.retrieval.rerank import (
     CANDIDATES,
     SCALE,
@@ -53,7 +61,6 @@ class StoredVectors:
 
     @property
     def coded(self) -> bool:
-        """Whether the index has codes."""
         return self.index.recipe.vectors.code_type is not None
 
     def at(self, places: NDArray[np.intp]) -> Vectors:
@@ -123,41 +130,27 @@ class Candidates:
 
 @dataclass(frozen=True)
 class StoredHybrid:
-    """An opened index with vectors, and their embedder.
-
-    Args:
-        weight: of the vector score; words have weight 1.
-        exact: number of tables up to which all cosines are computed.
-    """
+    """An opened index with vectors, and their embedder."""
 
     index: StoredIndex
     embedder: Embedder
-    weight: float = 1.0
-    exact: int = EXACT
+    weight: float = 1.0  # of the vector score; words have weight 1
+    exact: int = EXACT  # tables up to which all cosines are computed
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest fused scores; questions are embedded together."""
-        return [tuple(Hit(named.id, score) for named, score in found) for found in self._best(questions, k)]
+        return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
-        """Return the k best tables with their scores, best first."""
-        return self._best([question], k)[0]
-
-    def _best(self, questions: Sequence[str], k: int) -> list[list[tuple[TableEntry, float]]]:
+        """Return the k tables with the highest fused scores, best first."""
         check_k(k)
-        best = []
-        for question, vector in zip(questions, self.vectors(questions), strict=True):
-            found = self.candidates(question, vector, k)
-            scores = found.words + self.weight * found.dense
-            ranked = top_k(scores, k)
-            best.append([(self.index.entry(int(found.places[place])), float(scores[place])) for place in ranked])
-        return best
+        found = self.candidates(question, k)
+        scores = found.words + self.weight * found.dense
+        ranked = top_k(scores, k)
+        return [(self.index.entry(int(found.places[place])), float(scores[place])) for place in ranked]
 
-    def vectors(self, questions: Sequence[str]) -> Vectors:
-        return VectorStore(None, self.embedder).question_vectors(questions)
-
-    def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
+    def candidates(self, question: str, k: int) -> Candidates:
         """Return at least k and _PROPOSED tables, if there are as many, with standardized scores."""
+        (vector,) = VectorStore(None, self.embedder).question_vectors([question])
         terms, dead = self.index.terms(question), self.index.dead_places()
         places = np.sort(best_tables(terms, self.index.size, max(k, _PROPOSED), dead)[0])
         if not self._vectors.coded and (self.index.size <= self.exact or not len(places)):
@@ -198,82 +191,57 @@ def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int
 
 @dataclass(frozen=True)
 class StoredRerank:
-    """An opened index, searched by words, and by vectors if `dense` is given, then reranked.
-
-    Args:
-        candidates: how many tables are reranked; those behind them keep the order of the first search.
-        own: weights that replace the learned ones.
-    """
+    """An opened index, searched by words, and by vectors if `dense` is given, then reranked."""
 
     index: StoredIndex
     dense: StoredHybrid | None = None
     candidates: int = CANDIDATES
-    own: Styles | None = None
+    own: Styles | None = None  # weights that replace the learned ones
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest scores; none for a question without words."""
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
-        """Return the rankings, each with the chance that its best table answers."""
-        return [found for found, _ in self._best(questions, k)]
+        return [self.best(question, k)[0] for question in questions]
 
     def best(self, question: str, k: int) -> tuple[JudgedRanking, list[TableEntry]]:
-        """Return the ranking of a question with its chance, and the entries of its tables."""
-        return self._best([question], k)[0]
-
-    def _best(self, questions: Sequence[str], k: int) -> list[tuple[JudgedRanking, list[TableEntry]]]:
+        """Return the ranking of a question, none for one without words, and the entries of its tables."""
         check_k(k)
-        best = []
-        for scored, rest in self.score_candidates(questions, k):
-            named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
-            ids = [each.id for each in named]
-            best.append((rank_candidates(ids, scored, self.weights.of(scored.question), len(self.index)), named))
-        return best
+        scored, rest = self.score_candidates(question, k)
+        named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
+        found = rank_candidates([each.id for each in named], scored, self.weights.of(question), len(self.index))
+        return found, named
 
     @cached_property
     def weights(self) -> Styles:
-        """The learned weights for the index, or `own`."""
         sight: Sight = "stored" if self.dense else "stored-words"
         return self.own or choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
 
-    def score_candidates(
-        self, questions: Sequence[str], k: int = 1
-    ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
-        """Yield for each question its scored candidates, by position, and the tables behind them up to k."""
-        vectors = self.dense.vectors(questions) if self.dense and questions else [None] * len(questions)
-        for question, vector in zip(questions, vectors, strict=True):
-            places, own = self._collect_scores(question, vector, k)
-            if self.index.several:
-                databases = group_by_database([self.index.entry(int(place)).id for place in places])
-            else:
-                databases = Databases(
-                    np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)])
-                )
-            own["company"] = databases.pool(fuse_scores(own)[None])[0]
-            order = top_k(fuse_scores(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
-            chosen, rest = order[: self.candidates], order[self.candidates :]
-            weights = self.weights.of(question)
-            streams = candidate_streams(
-                self.index, places[chosen], question, weights.association.named if weights.association else ()
-            )
-            among = Databases(databases.of[chosen], databases.order, databases.starts)
-            scorer = CandidateScorer(weights, Featurizer(streams), among)
-            found = scorer.score(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})
-            yield replace(found, tables=places[chosen][found.tables]), places[rest]
-
-    def _collect_scores(
-        self, question: str, vector: Vectors | None, k: int
-    ) -> tuple[NDArray[np.intp], dict[str, Scores]]:
-        """Return sorted positions, and their scores by search."""
-        if self.dense is not None and vector is not None:
-            found = self.dense.candidates(question, vector, k)
+    def score_candidates(self, question: str, k: int = 1) -> tuple[ScoredCandidates, NDArray[np.intp]]:
+        """Return the scored candidates of a question, by position, and the tables behind them up to k."""
+        if self.dense is not None:
+            found = self.dense.candidates(question, k)
+            places = found.places
             own = {"bm25": found.words / SCALE, "dense": found.dense / SCALE, "cosine": found.cosines}
-            return found.places, own
-        terms = self.index.terms(question)
-        places, _ = best_tables(terms, self.index.size, max(k, self.candidates), self.index.dead_places())
-        places = np.sort(places)
-        return places, {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
+        else:
+            terms = self.index.terms(question)
+            most = max(k, self.candidates)
+            places = np.sort(best_tables(terms, self.index.size, most, self.index.dead_places())[0])
+            own = {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
+        if self.index.several:
+            databases = group_by_database([self.index.entry(int(place)).id for place in places])
+        else:
+            databases = Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
+        own["company"] = databases.pool(fuse_scores(own)[None])[0]
+        order = top_k(fuse_scores(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
+        chosen, rest = order[: self.candidates], order[self.candidates :]
+        weights = self.weights.of(question)
+        named = weights.association.named if weights.association else ()
+        streams = candidate_streams(self.index, places[chosen], question, named)
+        among = Databases(databases.of[chosen], databases.order, databases.starts)
+        scorer = CandidateScorer(weights, Featurizer(streams), among)
+        scored = scorer.score(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})
+        return replace(scored, tables=places[chosen][scored.tables]), places[rest]
 
 
 def candidate_streams(

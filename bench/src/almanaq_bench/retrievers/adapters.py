@@ -21,8 +21,7 @@ import numpy as np
 
 from almanaq.corpus.table import Corpus, Table, TableId, check_distinct, parse_fields, table_text
 from almanaq.errors import BenchmarkError, SourceError, UsageError
-from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k
+from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex, check_k
 
 Adapt = Callable[[object, str], Retriever]
 

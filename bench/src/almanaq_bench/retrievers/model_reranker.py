@@ -18,8 +18,7 @@ from almanaq.models.prompts.schemas import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k
+from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, TableIndex, check_k
 from almanaq.retrieval.retriever_names import OpenedRetriever, RetrieverParts, open_retriever
 
 CANDIDATES = 20

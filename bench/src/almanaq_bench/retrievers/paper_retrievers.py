@@ -24,8 +24,7 @@ from pydantic import BaseModel, Field
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, MissingExtraError, UsageError, suggest
 from almanaq.models.embedders.base import normalize
-from almanaq.retrieval.protocols import Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k, top_k
+from almanaq.retrieval.protocols import Ranking, Retriever, TableIndex, check_k, top_k
 from almanaq_bench.retrievers.adapters import (
     CallableIndex,
     adapt_library_retriever,

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text
 from almanaq.errors import SourceError
-from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search_by_scores
+from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores
 from almanaq.text.stopwords import INDEX_STOPWORDS
 
 BUCKETS = 1 << 24

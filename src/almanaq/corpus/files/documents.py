@@ -55,8 +55,6 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """What one reader found."""
-
     text: list[str]  # paragraphs, pages or slides; a page without text is "", so that the others keep their numbers
     title: str = ""
     fields: Fields = field(default_factory=dict)  # what its header says, by the names of columns

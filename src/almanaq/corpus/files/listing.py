@@ -24,8 +24,6 @@ from almanaq.errors import SourceError, UsageError, suggest
 
 
 class Format(Enum):
-    """How the rows of a file are written."""
-
     DELIMITED = "delimited text"
     JSON = "JSON"
     PARQUET = "Parquet"
@@ -40,8 +38,9 @@ ENDINGS = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), Format.SHEETS),
     **dict.fromkeys((".txt", ".md", ".html", ".htm", ".eml", ".mbox", ".pdf", ".docx", ".pptx"), Format.DOCUMENTS),
 }
+DUCKDB = (".duckdb", ".ddb")
 UNREAD = {  # files of data that are none of these, and what to do with them
-    **dict.fromkeys((".duckdb", ".ddb"), "a DuckDB file is a separate source: name it"),
+    **dict.fromkeys(DUCKDB, "a DuckDB file is a separate source: name it"),
     **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
     **dict.fromkeys(
         (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
@@ -96,11 +95,6 @@ def kind_of(path: Path) -> Kind | None:
     return Kind(inner.stem, inner.suffix.lower(), format_, compression)
 
 
-def unread_advice(path: Path) -> str:
-    """Say what to do with a file of data that cannot be read, by its name; "" where it is none."""
-    return UNREAD.get(path.suffix.lower(), "")
-
-
 def total_bytes(paths: Sequence[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
@@ -134,12 +128,10 @@ class FoundFile:
 
     @property
     def path(self) -> Path:
-        """The file; of parts, the first."""
         return self.paths[0]
 
     @property
     def kind(self) -> Kind:
-        """What the file's name says of it."""
         kind = kind_of(self.path)
         assert kind is not None
         return kind
@@ -215,12 +207,11 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
 
 
 def _list_own_files(place: Path, problems: list[Problem]) -> list[FoundFile]:
-    """List the files of rows that lie in a folder itself."""
     found = []
     names = [name for name in os.listdir(place) if not name.startswith((".", "~$")) and not _is_document(name)]
     for path in (place / name for name in sorted(names)):
         kind = kind_of(path)
-        if kind is None and not path.is_dir() and (advice := unread_advice(path)):
+        if kind is None and not path.is_dir() and (advice := UNREAD.get(path.suffix.lower())):
             problems.append(not_opened(path.name, advice))
         if kind is None or path.is_dir():
             continue
@@ -275,7 +266,6 @@ def _list_folders(folder: Path, problems: list[Problem]) -> list[Path]:
 
 
 def _join_parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
-    """Return the one table that a folder of parts is, None where it is none."""
     inner = [p for p in _list_folders(folder, []) if _PARTITION.fullmatch(p.name)]
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
     own = [name for name in names if name.lower().endswith(".parquet")]
@@ -397,7 +387,6 @@ def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") ->
 
 
 def _fetch_file(address: str, *, allow_http: bool) -> NamedFiles:
-    """Fetch the file at an address, which the user must have allowed."""
     if not allow_http:
         raise UsageError(f"{_redact_address(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
     import urllib.error

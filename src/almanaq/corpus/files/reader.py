@@ -101,7 +101,6 @@ class Repairs:
     below: list[str] = field(default_factory=list)
 
     def messages(self, name: str, width: int) -> tuple[str, ...]:
-        """Say what was mended, for people."""
         found = [f"{name}, {note}" for note in self.below]
         if self.blank:
             lines = ", ".join(map(str, self.blank[:_SHOWN_LINES])) + " …" * (len(self.blank) > _SHOWN_LINES)
@@ -202,8 +201,6 @@ def clean_header(written: list[str], where: str) -> Header:
 
 @dataclass(frozen=True, slots=True)
 class DelimitedFile:
-    """A file of delimited text that is open."""
-
     name: str
     path: Path  # where it lies decompressed, for as long as it is open
     dialect: Dialect
@@ -211,7 +208,6 @@ class DelimitedFile:
     origin: str  # how it is written, for people
 
     def notes(self, mended: Repairs) -> tuple[str, ...]:
-        """Say what was guessed and what was mended, for people."""
         return self.dialect.notes + self.header.warnings + mended.messages(self.name, len(self.header.names))
 
 
@@ -228,15 +224,12 @@ def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFi
 
 
 def read_records(path: Path) -> Records:
-    """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
     with unpack_file(path, _require_kind(path).compression) as plain:
         return read_json(plain, path.name)
 
 
 @dataclass(frozen=True, slots=True)
 class SheetTable:
-    """A sheet as a table."""
-
     name: str  # the workbook's where it has one sheet, else with that of the sheet
     header: Header
     rows: tuple[tuple[Any, ...], ...]
@@ -246,10 +239,7 @@ class SheetTable:
 
 
 def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
-    """Return the sheets of a workbook that hold rows as tables, named after `stem`.
-
-    `header`: whether the first row holds names; None: it is guessed.
-    """
+    """Return the sheets of a workbook that hold rows as tables, named after `stem`; a `header` of None is guessed."""
     sheets = read_sheets(path, header)
     found = []
     for sheet in sheets:

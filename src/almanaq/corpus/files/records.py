@@ -32,8 +32,6 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 @dataclass(slots=True)
 class Records:
-    """The objects of a file, and what was left out of it."""
-
     rows: list[Record] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     whole: Record | None = None  # the object that the file is, where that may be a row among those of other files
@@ -99,7 +97,6 @@ def _read_lines(path: Path, name: str) -> Records:
 
 
 def _parse_line(line: str) -> tuple[Any, str]:
-    """Return the object in a line, or what is wrong with it."""
     try:
         value = json.loads(line)
     except ValueError as error:
@@ -219,7 +216,7 @@ def _is_objects(value: Any) -> bool:
 def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[RecordTable]:
     """Return the table of some records, and of every list of objects in them a table of its own.
 
-    `key` is what tells records apart; "": what is called so, or the number of the record.
+    `key` tells records apart; "": the column that is called so, or the number of the record.
     """
     found: list[RecordTable] = []
     _open(list(rows), name, found, 0, key)

@@ -134,19 +134,6 @@ class LeftOut:
     kept: bool = False
 
 
-def is_total_row(row: Row, above: Sequence[Row]) -> bool:
-    """Tell whether a row sums up those above it: it says so, and its numbers are the sums or means of their columns.
-
-    A row that holds the word alone counts too: its formulas were never computed.
-
-    >>> is_total_row(("Total", None, 7), [("Rome", "a", 3), ("Oslo", "b", 4)])
-    True
-    >>> is_total_row(("Total", None, 9), [("Rome", "a", 3), ("Oslo", "b", 4)])
-    False
-    """
-    return len(above) > 1 and _sums_up_rows(row, above)
-
-
 def _sums_up_rows(row: Row, above: Sequence[Row]) -> bool:
     return _sums_up(row, lambda at: numbers_of(other[at] for other in above))
 

@@ -54,12 +54,7 @@ class Sheet:
 
 
 def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
-    """Return the sheets of a workbook that hold rows.
-
-    Raises:
-        MissingExtraError: no reader of workbooks is installed.
-        SourceError: the file is no workbook, or all its sheets are empty.
-    """
+    """Return the sheets of a workbook that hold rows. Raises SourceError where it is none, or all are empty."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:

@@ -8,11 +8,11 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from almanaq.corpus.files.shape import count_preamble, join_headers, read_units
 from almanaq.corpus.inference import MISSING, Marks
@@ -71,7 +71,7 @@ Escape: TypeAlias = Literal['"', "\\"]
 def foreign_encoding(path: Path) -> tuple[str, str]:
     """Return Python's name of the encoding of a text that is not in Western letters, and what it is called.
 
-    Both are "" where its letters may be Western, and the first is "" where it is of no encoding that is known here.
+    Both are "" where its letters may be Western, the first is where its encoding is unknown.
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
@@ -92,10 +92,8 @@ def foreign_encoding(path: Path) -> tuple[str, str]:
 
 
 def _rate_latin(sample: bytes) -> dict[str, float]:
-    """Return for each encoding which share of the bytes that encodings differ in are letters of one language.
-
-    Other signs count as if they were, unless they stand within words.
-    """
+    """Return for each encoding which share of the bytes that encodings differ in are letters of one language."""
+    # Other signs count as if they were, unless they stand within words.
     alike = {byte for byte in range(128, 256) if len({bytes([byte]).decode(each, "replace") for each in _LATIN}) == 1}
     unlike = sample.translate(None, bytes(alike))
     rates = {}
@@ -140,15 +138,6 @@ def _is_cased(word: str) -> bool:
     return word[1:].islower() or word.isupper()
 
 
-class Rows(Protocol):
-    """Rows of delimited text, and the line that the last one ended on."""
-
-    @property
-    def line_num(self) -> int: ...
-
-    def __iter__(self) -> Iterator[list[str]]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Hints:
     """What a person said of how a file is written; None or "": nothing."""
@@ -161,8 +150,6 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a person said of how a file is to be read; what is empty is guessed."""
-
     hints: Hints = field(default_factory=Hints)
     marks: Marks = field(default_factory=Marks)
     types: Mapping[str, str] = field(default_factory=dict)  # of columns, by their names in lower case
@@ -170,8 +157,6 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a delimited file is written."""
-
     encoding: str  # Python's name of it
     separator: str
     errors: str = "strict"  # "replace" where a few bytes are no text in that encoding
@@ -184,15 +169,11 @@ class Dialect:
     units: tuple[str, ...] = ()  # of the columns, where a row below the header says them
 
     def as_utf8(self) -> Dialect:
-        """Return how the file is written after it was written anew as UTF-8."""
         return replace(self, encoding="utf-8-sig", errors="strict")
 
 
 def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
-    """Return how a file of delimited text is written; raises SourceError for one without text.
-
-    `name` is the file's, for messages and for what its ending says of the separator.
-    """
+    """Return how a file of delimited text is written; `name` is the file's, whose ending may say the separator."""
     encoding, errors, said = (hints.encoding, "replace", ()) if hints.encoding else find_encoding(path, name)
     notes: list[str] = list(said)
     try:
@@ -311,7 +292,6 @@ def _count_utf8(path: Path) -> tuple[int, int]:
 
 
 def _read_beginning(path: Path, encoding: str, errors: str) -> str:
-    """Return the first whole lines of a file."""
     with path.open("rb") as file:
         raw = file.read(_SAMPLE_BYTES)
         more = bool(file.read(1))
@@ -321,7 +301,7 @@ def _read_beginning(path: Path, encoding: str, errors: str) -> str:
     return text[: last + 1] if more and last >= 0 else text
 
 
-def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Rows:
+def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Any:
     if separator == SPACES:
         lines = (f"{line.strip()}\n" for line in lines)
         return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)

@@ -27,7 +27,6 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 from almanaq.text.sql_literals import quote, string_literal
 
-DUCKDB = (".duckdb", ".ddb")
 """Endings of DuckDB files."""
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
