@@ -28,10 +28,7 @@ def schema_path(source: str | Path) -> Path:
 
 
 def schema_files(source: Path) -> list[Path]:
-    """Return the schema file of a source, then, of a folder, those that lie in it and in its folders.
-
-    Raises SourceError where there are two of one source.
-    """
+    """Return the schema file of a source, then, of a folder, those within; raises SourceError for two of one source."""
     places = [schema_path(source), schema_path(source.resolve())]
     within: list[Path] = []
     if source.is_dir():

@@ -144,13 +144,7 @@ DEFAULT_FIELDS = (Field.TITLE, Field.SECTION, Field.HEADER, Field.CELLS)
 
 
 def parse_fields(names: str | Sequence[str]) -> tuple[Field, ...]:
-    """Return the fields named in a list, or in text between commas, in the order of Field and without repeats.
-
-    Raises UsageError where a name is not a field, or none is named.
-
-    >>> parse_fields("title,header")
-    (<Field.TITLE: 'title'>, <Field.HEADER: 'header'>)
-    """
+    """Return the fields named in a list, or in text between commas, in the order of Field and without repeats."""
     listed = names.split(",") if isinstance(names, str) else names
     chosen = {name.strip().lower(): name.strip() for name in listed if name.strip()}
     for name, written in chosen.items():
@@ -172,10 +166,7 @@ def field_text(table: Table, field: Field) -> str:
 
 
 def table_text(table: Table, fields: Sequence[Field], *, max_chars: int | None = None) -> str:
-    """Return the text of the declared fields, in order, cut at `max_chars` characters.
-
-    Rows beyond the limit are not read, so a long table costs no more than a short one.
-    """
+    """Return the text of the declared fields, in order, cut at `max_chars` characters; rows beyond are not read."""
     lines: list[str] = []
     size = 0
     for name in fields:

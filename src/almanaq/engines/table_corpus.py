@@ -18,13 +18,13 @@ from almanaq.corpus.files.listing import (
     Listing,
     find_named_files,
     find_path,
+    join_files,
     kind_of,
     list_folder,
     list_paths,
     not_opened,
     total_bytes,
 )
-from almanaq.corpus.files.partitions import join_files
 from almanaq.corpus.files.reader import Header, SheetTable, clean_header, read_parts, read_rows, read_workbook
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables

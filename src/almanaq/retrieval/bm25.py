@@ -54,14 +54,6 @@ class BM25Options:
 
 @dataclass(frozen=True)
 class BM25:
-    """Builds BM25 indexes over declared fields.
-
-    >>> corpus = [Table(TableId("zoo", "a"), ("lion",), ()), Table(TableId("zoo", "b"), ("x",), (("lion",),))]
-    >>> ((first, second),) = BM25().index(corpus, ["header", "cells"]).search(["lions"], k=2)
-    >>> first.id.table, first.score > second.score  # a word in a header counts more
-    ('a', True)
-    """
-
     options: BM25Options = BM25Options()
     name: str = "bm25"
 
@@ -77,10 +69,7 @@ class BM25:
 
 @dataclass(frozen=True)
 class BM25Index:
-    """For each term, the tables that contain it and what it adds to their scores.
-
-    The postings of term t are `tables[starts[t]:starts[t + 1]]` and `weights[…]`, in corpus order.
-    """
+    """The postings of term t are `tables[starts[t]:starts[t + 1]]`, in corpus order, with what it adds to their scores."""
 
     ids: Sequence[TableId]
     terms: Mapping[str, int]
@@ -227,10 +216,7 @@ def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
 
 
 def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:
-    """Return the positions of the k best of `size` tables that contain a term, best first, and their scores.
-
-    Ties are in order of position; `dead` are the positions of deleted tables.
-    """
+    """Return the positions of the k best of `size` tables with a term, but not of `dead` ones, and their scores."""
     rarest_first = sorted(terms, key=lambda term: -term.worth)
     left = np.cumsum([term.worth for term in reversed(rarest_first)])[::-1]
     scores = np.zeros(size, dtype=np.float32)

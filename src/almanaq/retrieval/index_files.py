@@ -118,10 +118,7 @@ class SegmentChecksums:
     by_file: Mapping[str, NDArray[np.uint32]]
 
     def open(self, file: Path, dtype: DTypeLike, *, width: int | None = None, rows: bool = False) -> CheckedArray[Any]:
-        """Memory-map a file of numbers; raises OSError where it is missing, ValueError for another size or type.
-
-        An item has `width` numbers; `rows`: as many as the file says.
-        """
+        """Memory-map a file of items of `width` numbers, or `rows` of any. Raises OSError or ValueError."""
         if file.stat().st_size != self.sizes.get(file.name):
             raise ValueError(f"{file.parent.name}/{file.name} is cut off")
         raw = np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))

@@ -20,12 +20,7 @@ BATCH = 256  # questions scored at once: 256 MB of scores over a corpus of 250,0
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One table of a ranking; a higher score is a better match.
-
-    >>> hit = Hit(TableId("zoo", "animals"), 0.9)
-    >>> str(hit.id), hit.id.table
-    ('zoo/animals', 'animals')
-    """
+    """One table of a ranking; a higher score is a better match."""
 
     id: TableId
     score: float
@@ -43,15 +38,7 @@ class TableIndex(Protocol):
 
 
 class Retriever(Protocol):
-    """Builds indexes over declared fields of a corpus.
-
-    >>> from almanaq.corpus.table import Table
-    >>> from almanaq.retrieval.bm25 import BM25
-    >>> corpus = [Table(TableId("zoo", name), ("name",), ((name,),)) for name in ("lions", "keepers")]
-    >>> found = BM25().index(corpus, ["header", "cells"]).search(["Where is the lion?", "Any keepers?"], k=1)
-    >>> [[hit.id.table for hit in ranking] for ranking in found]
-    [['lions'], ['keepers']]
-    """
+    """Builds indexes over declared fields of a corpus."""
 
     @property
     def name(self) -> str: ...
@@ -88,7 +75,6 @@ class Scorer(Protocol):
 
 
 def search_by_scores(index: Scorer, questions: Sequence[str], k: int) -> list[Ranking]:
-    """Rank the tables of an index by their scores. Raises UsageError for a k that is not positive."""
     check_k(k)
     rankings: list[Ranking] = []
     for start in range(0, len(questions), BATCH):
@@ -135,10 +121,7 @@ class Databases:
     starts: NDArray[np.intp]
 
     def pool(self, scores: Scores) -> Scores:
-        """Return for each table the sum of the best _POOLED_TABLES positive scores in its database, shape as `scores`.
-
-        Returns zeros for a corpus of one database, where the sum would not change a ranking.
-        """
+        """Return for each table the sum of the best positive scores in its database; 0 where there is but one."""
         if len(self.starts) == 2:
             return np.zeros_like(scores)
         remaining = np.maximum(scores[:, self.order], 0)

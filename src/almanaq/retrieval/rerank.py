@@ -55,10 +55,7 @@ DOUBT_FEATURES = (  # the inputs of `Doubt`, in addition to FEATURES
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A logistic model of the chance that a table fits; below `threshold` none is said to fit.
-
-    It is learned from questions whose right tables were removed (`benchmarks/retrieval/doubt.py`).
-    """
+    """A logistic model of the chance that a table fits, learned from questions whose right tables were removed."""
 
     worth: Mapping[str, float]
     bias: float

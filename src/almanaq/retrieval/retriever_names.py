@@ -94,10 +94,7 @@ def _describe_error(error: Exception) -> str:
 
 
 def open_retriever(name: str, parts: RetrieverParts) -> OpenedRetriever:
-    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`.
-
-    Raises UsageError where there is no such retriever, model, module or object.
-    """
+    """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`."""
     if name in RETRIEVERS:
         return _open_own(name, parts)
     if name.startswith("rerank:"):

@@ -187,10 +187,7 @@ class Segment:
 
 
 class SegmentWriter:
-    """Collects tables and writes them as one segment, with vectors where `store` embeds them.
-
-    `means` are the mean field lengths for normalization; None takes those of these tables.
-    """
+    """Collects tables and writes them as one segment, normalized by the mean lengths `means`, None by their own."""
 
     def __init__(
         self,

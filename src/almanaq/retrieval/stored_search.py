@@ -71,10 +71,7 @@ class StoredVectors:
         return np.concatenate(found).astype(np.float32)
 
     def cosines(self, vector: Vectors) -> Scores:
-        """Return the cosine of every table; above `exact` tables in chunks, to bound memory.
-
-        `vector` may be a matrix with one question per column.
-        """
+        """Return the cosine of every table, in chunks above `exact`; a matrix has one question per column."""
         if self.index.size <= self.exact:
             cosines: Scores = self._matrix @ vector
             return cosines
@@ -98,10 +95,7 @@ class StoredVectors:
 
 
 def recall_of_codes(index: StoredIndex, asked: int = 100, nearest: int = 10) -> float:
-    """Return the recall of an index's codes: the share of each table's nearest neighbours that they find.
-
-    The tables are sampled evenly over the index; a table is not its own neighbour.
-    """
+    """Return the share of the nearest neighbours of evenly sampled tables that codes find."""
     stored, live = StoredVectors(index), np.setdiff1d(np.arange(index.size), index.dead_places())
     questions = live[:: max(1, len(live) // asked)][:asked]
     vectors = stored.at(questions)
@@ -178,10 +172,7 @@ class StoredHybrid:
 
 
 def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
-    """Return the word scores at sorted positions, in standard deviations above the mean over all tables.
-
-    The deviation assumes that words are independent.
-    """
+    """Return word scores at sorted positions, in deviations above their mean; words count as independent."""
     means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
     squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
     spread = float(np.sqrt(max(0.0, (squares - means**2).sum())))
@@ -247,10 +238,7 @@ class StoredRerank:
 def candidate_streams(
     index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
 ) -> TermStreams:
-    """Return the streams of some tables, with document frequencies from the whole index.
-
-    `terms` names the question's terms and `more`; other terms only have numbers.
-    """
+    """Return the streams of some tables; `terms` names those of the question and `more`, others have only numbers."""
     bases = index.bases()
     numbers = np.searchsorted(bases, places, side="right") - 1
     parts = [index.segments[n].stream(int(place - bases[n])) for n, place in zip(numbers, places, strict=True)]

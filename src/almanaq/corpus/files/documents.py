@@ -71,11 +71,7 @@ class DocumentTable:
 
 
 def read_documents(found: FoundFile, limit: int | None = None) -> DocumentTable:
-    """Return the documents of a source as a table; `text` holds a list of paragraphs, pages or slides for each.
-
-    Moments are those of the writer's clock: a mail's `date` is what its header shows, without the zone. At most `limit`
-    rows; None gives all. Raises SourceError where none of them can be read.
-    """
+    """Return the documents of a source as a table, at most `limit`; moments are those of the writer's clock."""
     assert found.root is not None
     rows: list[tuple[Fields, Fields, list[str]]] = []
     start, notes = len(str(found.root)) + 1, []

@@ -79,13 +79,7 @@ def count_preamble(rows: Sequence[Row], has_header: Callable[[Sequence[Row]], bo
 
 
 def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
-    """Return the names that two rows give together, None where the first alone holds them.
-
-    A name of the first row counts for the columns on its right without one.
-
-    >>> join_headers([(None, "2023", None), ("City", "Men", "Women"), ("Bern", 1, 2)])
-    ('City', '2023 Men', '2023 Women')
-    """
+    """Return the names that two rows give together, None where the first alone holds them."""
     if len(rows) < 3:
         return None
     top, second, body = rows[0], rows[1], rows[2:]
@@ -107,11 +101,7 @@ def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
 
 
 def read_units(body: Sequence[Row]) -> tuple[str, ...] | None:
-    """Return the units that a row below the header gives its columns, "" for those without; None where it is none.
-
-    >>> read_units([("", "kg"), ("a", "5"), ("b", "7")])
-    ('', 'kg')
-    """
+    """Return the units that a row below the header gives its columns, "" for those without; None where it is none."""
     if len(body) < 2:
         return None
     units = ["" if not is_filled(cell) else str(cell).strip() for cell in body[0]]

@@ -16,13 +16,13 @@ from almanaq.corpus.files.listing import (
     Format,
     FoundFile,
     Listing,
+    join_files,
     kind_of,
     list_folder,
     list_paths,
     not_opened,
     total_bytes,
 )
-from almanaq.corpus.files.partitions import join_files
 from almanaq.corpus.files.reader import (
     clean_header,
     in_utf8,
