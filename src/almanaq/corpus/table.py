@@ -46,12 +46,15 @@ class Corpus(Protocol):
 
 
 def check_distinct(corpus: Iterable[Table]) -> Iterator[Table]:
+    """Yield the tables of a corpus; raises SourceError at a repeated id, and where there is no table."""
     seen: set[TableId] = set()
     for table in corpus:
         if table.id in seen:
             raise SourceError(f"table {table.id} occurs more than once in the corpus: ids must differ")
         seen.add(table.id)
         yield table
+    if not seen:
+        raise SourceError("the corpus holds no table")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ from almanaq.corpus.files.listing import (
     not_opened,
     total_bytes,
 )
-from almanaq.corpus.files.reader import Header, SheetTable, clean_header, read_parts, read_rows, read_workbook
+from almanaq.corpus.files.reader import read_parts, read_rows
+from almanaq.corpus.files.shape import Header, clean_header
+from almanaq.corpus.files.sheets import SheetTable, read_workbook
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables
 from almanaq.corpus.table import SourceTables, Table, TableId, cell_text, read_cells, tables_corpus

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
-from almanaq.errors import SourceError
 from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores, top_k
 from almanaq.text.index_terms import Analyzer
 
@@ -62,14 +61,12 @@ class BM25:
         building = PostingsWriter(chosen, Analyzer(self.options.language))
         for table in check_distinct(corpus):
             building.add(table)
-        if not building.ids:
-            raise SourceError("the corpus holds no table")
         return building.finish(self.options)
 
 
 @dataclass(frozen=True)
 class BM25Index:
-    """The postings of term t are `tables[starts[t]:starts[t + 1]]`, in corpus order, with what it adds to their scores."""
+    """The postings of term t are `tables[starts[t]:starts[t + 1]]`, with what it adds to their scores."""
 
     ids: Sequence[TableId]
     terms: Mapping[str, int]
@@ -206,13 +203,6 @@ class Term:
             found = np.searchsorted(part.tables, wanted)
             held = part.tables[found] == wanted
             scores[first:after][held] += part.weights[found[held]] * self.worth
-
-
-def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
-    scores = np.zeros(len(places), dtype=np.float32)
-    for term in sorted(terms, key=lambda term: -term.worth):
-        term.add_to(scores, places)
-    return scores
 
 
 def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:

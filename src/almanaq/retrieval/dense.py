@@ -19,7 +19,6 @@ from almanaq.corpus.table import (
     parse_fields,
     table_text,
 )
-from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores
 
@@ -53,8 +52,6 @@ def collect_texts(
         ids.append(table.id)
         starts.append(len(texts))
         texts.extend(texts_of(table))
-    if not ids:
-        raise SourceError("the corpus holds no table")
     return ids, texts, np.array(starts)
 
 

@@ -135,14 +135,11 @@ _POOLING_SHARPNESS = 0.5  # of the soft sum over a database: between the maximum
 
 @dataclass(frozen=True)
 class Rerank:
-    """Builds indexes that search by words, and by vectors if `aspects` is given, then rerank the best tables.
-
-    `weights` of the linear score: None takes the learned sets for the corpus and the fields.
-    """
+    """Builds indexes that search by words, and by vectors if `aspects` is given, then rerank the best tables."""
 
     lexical: BM25 = field(default_factory=BM25)
     aspects: Aspects | None = None
-    weights: Weights | None = None
+    weights: Weights | None = None  # None takes the learned sets for the corpus and the fields
     candidates: int = CANDIDATES
     name: str = "rerank"
 
@@ -223,28 +220,11 @@ class RerankIndex:
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
-                scorer = CandidateScorer(self.weights.of(question), self.featurizer, self.databases)
-                yield scorer.score(question, chosen[: self.candidates], own), chosen[self.candidates :]
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateScorer:
-    weights: Weights
-    featurizer: Featurizer
-    databases: Databases
-
-    def score(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> ScoredCandidates:
-        """Return tables, given by number, sorted by the linear score; `own` are their standardized search scores."""
-        worth = self.weights.worth
-        features = self.featurizer.features(question, [int(table) for table in tables], self.weights.association)
-        scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
-        for name, each in own.items():
-            scores = scores + worth.get(name, 0.0) * each
-        scores = add_database_scores(scores, self.databases, tables)
-        order = np.lexsort((tables, -scores))
-        searched = {name: each[order] for name, each in own.items()}
-        unknown = self.featurizer.unknown_share(question)
-        return ScoredCandidates(question, tables[order], scores[order], features[order], searched, unknown)
+                tables, weights = chosen[: self.candidates], self.weights.of(question)
+                yield (
+                    score_by_features(question, tables, own, weights, self.featurizer, self.databases),
+                    chosen[self.candidates :],
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +248,26 @@ class ScoredCandidates:
             "share": float(1 / odds.sum()),
             "tables": float(np.log1p(size)) / 10,
         }
+
+
+def score_by_features(
+    question: str,
+    tables: NDArray[np.intp],
+    own: Mapping[str, Scores],
+    weights: Weights,
+    featurizer: Featurizer,
+    databases: Databases,
+) -> ScoredCandidates:
+    """Return tables, given by number, sorted by the linear score; `own` are their standardized search scores."""
+    features = featurizer.features(question, [int(table) for table in tables], weights.association)
+    scores = features @ np.array([weights.worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
+    for name, each in own.items():
+        scores = scores + weights.worth.get(name, 0.0) * each
+    scores = add_database_scores(scores, databases, tables)
+    order = np.lexsort((tables, -scores))
+    searched = {name: each[order] for name, each in own.items()}
+    unknown = featurizer.unknown_share(question)
+    return ScoredCandidates(question, tables[order], scores[order], features[order], searched, unknown)
 
 
 def rank_candidates(ids: Sequence[TableId], scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:

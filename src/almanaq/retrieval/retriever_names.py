@@ -38,8 +38,6 @@ class RetrieverParts:
 
 @dataclass(frozen=True, slots=True)
 class OpenedRetriever:
-    """A retriever, and how its name was resolved."""
-
     retriever: Retriever
     name: str  # of the one that runs: `bm25` where `hybrid` was requested without a semantic embedder
     embedder: str = ""  # its name; "" where none is used
@@ -56,7 +54,6 @@ class RetrieverOpener:
 
 
 def default_embedder() -> str:
-    """Return `local` where its package and weights are installed, else `lexical`."""
     return "local" if local_is_installed() else "lexical"
 
 
@@ -135,7 +132,6 @@ def plugin_opener(name: str) -> RetrieverOpener | None:
 
 
 def check_fields_apply(name: str) -> None:
-    """Raise UsageError for declared fields with a retriever that ignores them."""
     opener = plugin_opener(name)
     if opener is not None and opener.sees_own_text:
         raise UsageError(f"--fields cannot be combined with --retriever {name}, which sees its own text")

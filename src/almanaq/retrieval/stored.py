@@ -170,8 +170,6 @@ def _build(
         databases.add(table.id.database)
         if progress is not None:
             progress(number, len(corpus))
-    if not len(writer):
-        raise SourceError("the corpus holds no table")
     named, means = _write_segment(writer, folder)
     write_manifest(folder, recipe.to_record(), len(databases) > 1, means, [named], [np.zeros(0, np.int64)])
     return open_index(folder)
@@ -208,8 +206,6 @@ def _update(
             stale.extend([before[:2]] if before else [])
         if progress is not None:
             progress(number, len(corpus))
-    if not seen:
-        raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
     change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
     named = list(index.segment_entries)

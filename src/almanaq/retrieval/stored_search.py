@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.protocols import Embedder
-from almanaq.retrieval.bm25 import Term, best_tables, score_tables
+from almanaq.retrieval.bm25 import Term, best_tables
 from almanaq.retrieval.features import Featurizer, TermStreams
 from almanaq.retrieval.protocols import (
     Databases,
@@ -34,13 +34,13 @@ from almanaq.retrieval.protocols import (
 from almanaq.retrieval.rerank import (
     CANDIDATES,
     SCALE,
-    CandidateScorer,
     ScoredCandidates,
     Sight,
     Styles,
     choose_weights,
     fuse_scores,
     rank_candidates,
+    score_by_features,
 )
 from almanaq.retrieval.segments import TableEntry, term_hash
 from almanaq.retrieval.stored import StoredIndex
@@ -112,16 +112,6 @@ def recall_of_codes(index: StoredIndex, asked: int = 100, nearest: int = 10) -> 
     return found / max(1, wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Sorted positions of tables, with standardized word and vector scores, and cosines."""
-
-    places: NDArray[np.intp]
-    words: Scores
-    dense: Scores
-    cosines: Scores
-
-
 @dataclass(frozen=True)
 class StoredHybrid:
     """An opened index with vectors, and their embedder."""
@@ -137,13 +127,12 @@ class StoredHybrid:
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
         """Return the k tables with the highest fused scores, best first."""
         check_k(k)
-        found = self.candidates(question, k)
-        scores = found.words + self.weight * found.dense
-        ranked = top_k(scores, k)
-        return [(self.index.entry(int(found.places[place])), float(scores[place])) for place in ranked]
+        places, words, dense, _ = self.candidates(question, k)
+        scores = words + self.weight * dense
+        return [(self.index.entry(int(places[place])), float(scores[place])) for place in top_k(scores, k)]
 
-    def candidates(self, question: str, k: int) -> Candidates:
-        """Return at least k and _PROPOSED tables, if there are as many, with standardized scores."""
+    def candidates(self, question: str, k: int) -> tuple[NDArray[np.intp], Scores, Scores, Scores]:
+        """Return the sorted positions of k or _PROPOSED tables: their standardized word and vector scores, cosines."""
         (vector,) = VectorStore(None, self.embedder).question_vectors([question])
         terms, dead = self.index.terms(question), self.index.dead_places()
         places = np.sort(best_tables(terms, self.index.size, max(k, _PROPOSED), dead)[0])
@@ -158,7 +147,7 @@ class StoredHybrid:
             cosines = self._vectors.at(places) @ vector
         sample = self._sample @ vector
         dense = (cosines - sample.mean()) / max(float(sample.std()), 1e-6)
-        return Candidates(places, standardize_words(terms, places, self.index.size), dense, cosines)
+        return places, standardize_words(terms, places, self.index.size), dense, cosines
 
     @cached_property
     def _sample(self) -> Vectors:
@@ -176,7 +165,9 @@ def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int
     means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
     squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
     spread = float(np.sqrt(max(0.0, (squares - means**2).sum())))
-    scores = score_tables(terms, places)
+    scores = np.zeros(len(places), dtype=np.float32)
+    for term in sorted(terms, key=lambda term: -term.worth):
+        term.add_to(scores, places)
     return (scores - np.float32(means.sum())) / np.float32(spread if spread > 1e-6 else 1.0)
 
 
@@ -211,9 +202,8 @@ class StoredRerank:
     def score_candidates(self, question: str, k: int = 1) -> tuple[ScoredCandidates, NDArray[np.intp]]:
         """Return the scored candidates of a question, by position, and the tables behind them up to k."""
         if self.dense is not None:
-            found = self.dense.candidates(question, k)
-            places = found.places
-            own = {"bm25": found.words / SCALE, "dense": found.dense / SCALE, "cosine": found.cosines}
+            places, words, dense, cosines = self.dense.candidates(question, k)
+            own = {"bm25": words / SCALE, "dense": dense / SCALE, "cosine": cosines}
         else:
             terms = self.index.terms(question)
             most = max(k, self.candidates)
@@ -230,8 +220,8 @@ class StoredRerank:
         named = weights.association.named if weights.association else ()
         streams = candidate_streams(self.index, places[chosen], question, named)
         among = Databases(databases.of[chosen], databases.order, databases.starts)
-        scorer = CandidateScorer(weights, Featurizer(streams), among)
-        scored = scorer.score(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})
+        theirs = {name: scores[chosen] for name, scores in own.items()}
+        scored = score_by_features(question, np.arange(len(chosen)), theirs, weights, Featurizer(streams), among)
         return replace(scored, tables=places[chosen][scored.tables]), places[rest]
 
 

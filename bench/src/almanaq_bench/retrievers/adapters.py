@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from almanaq.corpus.table import Corpus, Table, TableId, check_distinct, parse_fields, table_text
-from almanaq.errors import BenchmarkError, SourceError, UsageError
+from almanaq.errors import BenchmarkError, UsageError
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex, check_k
 
 Adapt = Callable[[object, str], Retriever]
@@ -151,10 +151,7 @@ def _to_text(table: Table, text: str) -> TableText:
 
 
 def require_tables(corpus: Corpus) -> list[Table]:
-    tables = list(check_distinct(corpus))
-    if not tables:
-        raise SourceError("the corpus holds no table")
-    return tables
+    return list(check_distinct(corpus))
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from almanaq.corpus.files.listing import KNOWN, Format, FoundFile, Kind, kind_of
 from almanaq.corpus.files.records import Records, flat_columns, read_json
-from almanaq.corpus.files.shape import MOST_BELOW
-from almanaq.corpus.files.sheets import read_sheets
+from almanaq.corpus.files.shape import MOST_BELOW, Header, clean_header
+from almanaq.corpus.files.sheets import read_workbook
 from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import SourceError, first_line
@@ -172,34 +172,6 @@ def _find_quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """Names of columns that are present and distinct, and what had to be changed to make them so."""
-
-    names: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def clean_header(written: list[str], where: str) -> Header:
-    """Return the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
-    names: list[str] = []
-    warnings: list[str] = []
-    taken = {name.strip().casefold() for name in written}
-    seen: set[str] = set()
-    for position, raw in enumerate(written, start=1):
-        name = raw.strip()
-        if not name or name.casefold() in seen:
-            base, others, number = name or f"column_{position}", seen | (taken if raw else set()), 2
-            name = f"{base}_{number}" if name else base
-            while name.casefold() in others:
-                name, number = f"{base}_{number}", number + 1
-            fault = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
-            warnings.append(f"{where}: {fault}; it is called {name!r}")
-        seen.add(name.casefold())
-        names.append(name)
-    return Header(tuple(names), tuple(warnings))
-
-
-@dataclass(frozen=True, slots=True)
 class DelimitedFile:
     name: str
     path: Path  # where it lies decompressed, for as long as it is open
@@ -226,28 +198,6 @@ def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFi
 def read_records(path: Path) -> Records:
     with unpack_file(path, _require_kind(path).compression) as plain:
         return read_json(plain, path.name)
-
-
-@dataclass(frozen=True, slots=True)
-class SheetTable:
-    name: str  # the workbook's where it has one sheet, else with that of the sheet
-    header: Header
-    rows: tuple[tuple[Any, ...], ...]
-    notes: tuple[str, ...]  # what was guessed, for people
-    origin: str  # where the sheet is
-    units: tuple[str, ...] = ()  # of its columns, "" for those without; none where the sheet says none
-
-
-def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
-    """Return the sheets of a workbook that hold rows as tables, named after `stem`; a `header` of None is guessed."""
-    sheets = read_sheets(path, header)
-    found = []
-    for sheet in sheets:
-        where = f"{path.name}, sheet {sheet.name!r}"
-        names = clean_header(list(sheet.names), where)
-        called = stem if len({each.name for each in sheets}) == 1 else f"{stem}_{sheet.name}"
-        found.append(SheetTable(called, names, sheet.rows, sheet.notes + names.warnings, where, sheet.units))
-    return found
 
 
 def _require_kind(path: Path) -> Kind:

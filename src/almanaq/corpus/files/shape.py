@@ -78,6 +78,34 @@ def count_preamble(rows: Sequence[Row], has_header: Callable[[Sequence[Row]], bo
     return lead
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Names of columns that are present and distinct, and what had to be changed to make them so."""
+
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def clean_header(written: list[str], where: str) -> Header:
+    """Return the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
+    names: list[str] = []
+    warnings: list[str] = []
+    taken = {name.strip().casefold() for name in written}
+    seen: set[str] = set()
+    for position, raw in enumerate(written, start=1):
+        name = raw.strip()
+        if not name or name.casefold() in seen:
+            base, others, number = name or f"column_{position}", seen | (taken if raw else set()), 2
+            name = f"{base}_{number}" if name else base
+            while name.casefold() in others:
+                name, number = f"{base}_{number}", number + 1
+            fault = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
+            warnings.append(f"{where}: {fault}; it is called {name!r}")
+        seen.add(name.casefold())
+        names.append(name)
+    return Header(tuple(names), tuple(warnings))
+
+
 def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
     """Return the names that two rows give together, None where the first alone holds them."""
     if len(rows) < 3:

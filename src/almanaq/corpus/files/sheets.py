@@ -15,8 +15,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 from almanaq.corpus.files.shape import (
+    Header,
     Numbered,
     Row,
+    clean_header,
     count_preamble,
     find_below,
     find_subtotals,
@@ -43,18 +45,19 @@ _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationship
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class SheetTable:
     """A table of a sheet, without empty rows."""
 
-    name: str
-    names: tuple[str, ...]  # its header as text, or names for as many columns as there are
+    name: str  # the workbook's where it has one sheet, else with that of the sheet
+    header: Header
     rows: tuple[tuple[Any, ...], ...]
-    notes: tuple[str, ...] = ()  # what was guessed, for people
+    notes: tuple[str, ...]  # what was guessed, for people
+    origin: str  # where the sheet is
     units: tuple[str, ...] = ()  # of its columns, where a row below the header says them
 
 
-def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
-    """Return the sheets of a workbook that hold rows. Raises SourceError where it is none, or all are empty."""
+def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
+    """Return the sheets of a workbook that hold rows as tables, named after `stem`; a `header` of None is guessed."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:
@@ -69,24 +72,32 @@ def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
             f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {MOST_BYTES >> 20:,}: save its sheets"
             " as CSV"
         )
-    sheets: list[Sheet] = []
     try:
         workbook = CalamineWorkbook.from_path(str(path))
         details = _read_details(path)
-        for name in workbook.sheet_names:
-            rows, notes = _read_rows(workbook.get_sheet_by_name(name), details.get(name))
-            sheets += _find_tables(f"{path.name}, sheet {name!r}", name, rows, notes, header)
+        read = {name: _read_rows(workbook.get_sheet_by_name(name), details.get(name)) for name in workbook.sheet_names}
     except (CalamineError, OSError, ValueError) as error:
         why = first_line(error)
         raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it again, or as CSV") from error
+    sheets: list[SheetTable] = []
+    for name, (rows, notes) in read.items():
+        where = f"{path.name}, sheet {name!r}"
+        found = [_find_table(where, name, part, header) for part in split_tables(rows)]
+        if len(found) > 1:
+            notes.append(f"holds {len(found)} tables, with blank rows between them")
+        if found:
+            found[0] = replace(found[0], notes=tuple(f"{where}: {note}" for note in notes) + found[0].notes)
+        sheets += found
     if not sheets:
         raise SourceError(f"{path.name} holds no rows")
-    tables = [sheet for sheet in sheets if sheet.rows or len(sheet.names) > 1]
-    if not tables:
-        return sheets
-    left = [sheet for sheet in sheets if sheet not in tables]
-    alone = tuple(f"{path.name}, sheet {sheet.name!r}: left out, as it has only one cell" for sheet in left)
-    return [replace(tables[0], notes=tables[0].notes + alone), *tables[1:]]
+    tables = [sheet for sheet in sheets if sheet.rows or len(sheet.header.names) > 1] or sheets
+    left = tuple(f"{sheet.origin}: left out, as it has only one cell" for sheet in sheets if sheet not in tables)
+    tables[0] = replace(tables[0], notes=tables[0].notes + left)
+    alone = len({each.name for each in tables}) == 1
+    return [
+        replace(each, name=stem if alone else f"{stem}_{each.name}", notes=each.notes + each.header.warnings)
+        for each in tables
+    ]
 
 
 def _read_rows(sheet: Any, details: _Details | None) -> tuple[list[Numbered], list[str]]:
@@ -133,16 +144,8 @@ def _fill_merged(rows: list[list[Any]], sheet: Any, top: int, left: int) -> int:
     return filled
 
 
-def _find_tables(where: str, name: str, rows: list[Numbered], notes: list[str], header: bool | None) -> list[Sheet]:
-    """Return the tables of a sheet: each from its header on, as titles and remarks stand above it."""
-    found = [_find_table(where, name, part, header) for part in split_tables(rows)]
-    if len(found) > 1:
-        notes.append(f"holds {len(found)} tables, with blank rows between them")
-    said = tuple(f"{where}: {note}" for note in notes)
-    return [replace(found[0], notes=said + found[0].notes), *found[1:]] if found else []
-
-
-def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None) -> Sheet:
+def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None) -> SheetTable:
+    """Return a table from its header on, as titles and remarks stand above it."""
     notes: list[str] = []
     start = max(
         next((i for i, (_, row) in enumerate(rows) if sum(map(is_filled, row)) > 1), 0),
@@ -181,7 +184,8 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
     gone = [(numbers[each.at], each) for each in left] + [(numbers[kept[each.at]], each) for each in reversed(below)]
     notes += [f"{where}: row {number}, {each.why}{'' if each.kept else ', is left out'}" for number, each in gone]
     without = {kept[each.at] for each in below if not each.kept} | {each.at for each in left}
-    return Sheet(name, names, tuple(row for i, row in enumerate(body) if i not in without), tuple(notes), units or ())
+    cells = tuple(row for i, row in enumerate(body) if i not in without)
+    return SheetTable(name, clean_header(list(names), where), cells, tuple(notes), where, units or ())
 
 
 def _reads_like_header(rows: Sequence[Row]) -> bool:

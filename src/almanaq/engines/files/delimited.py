@@ -17,8 +17,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.reader import Header, Repairs, read_delimited
-from almanaq.corpus.files.shape import MOST_BELOW, LeftOut, find_below, find_subtotals, numbers_of
+from almanaq.corpus.files.reader import Repairs, read_delimited
+from almanaq.corpus.files.shape import MOST_BELOW, Header, LeftOut, find_below, find_subtotals, numbers_of
 from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, Marks, infer_column, marks_of
 from almanaq.engines.duckdb.session import file_literal

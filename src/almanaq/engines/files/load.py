@@ -24,15 +24,15 @@ from almanaq.corpus.files.listing import (
     total_bytes,
 )
 from almanaq.corpus.files.reader import (
-    clean_header,
     in_utf8,
     join_delimited,
     name_paths_columns,
     open_delimited,
     read_records,
-    read_workbook,
 )
 from almanaq.corpus.files.records import Records, RecordTable, open_records, share_keys
+from almanaq.corpus.files.shape import clean_header
+from almanaq.corpus.files.sheets import read_workbook
 from almanaq.corpus.files.sniff import ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with_units
 from almanaq.corpus.read_cancellation import raise_if_cancelled
