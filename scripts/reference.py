@@ -14,7 +14,9 @@ PUBLIC = (
     "connect", "Connection", "Cursor", "Chat", "Response", "Result", "Evidence", "Trace", "Options", "Accuracy",
     "tables", "index", "Tables", "TableHit", "IndexedTables",
 )  # fmt: skip
-MODULES = ("almanaq.testing", "almanaq_bench.paper_api", "almanaq.retrieval.adapters", "almanaq.models.protocols")
+MODULES = (
+    "almanaq.testing", "almanaq_bench.paper_api", "almanaq_bench.retrievers.adapters", "almanaq.models.protocols",
+)  # fmt: skip
 TARGET = ("evaluators", "retrievers", "generators", "tasks", "dataset_loaders", "data_models")
 
 

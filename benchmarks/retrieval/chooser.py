@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from almanaq.agent.table_chooser import TableChooser
 from almanaq.corpus.table import Table
-from almanaq.retrieval.table_chooser import TableChooser
 from almanaq_bench.question_sets import open_dataset
 
 

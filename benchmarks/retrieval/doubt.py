@@ -31,7 +31,7 @@ from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.dense import VIEW_ROWS, Aspects
 from almanaq.retrieval.features import FEATURES, WordAssociation
-from almanaq.retrieval.ranking import Databases, group_by_database
+from almanaq.retrieval.protocols import Databases, group_by_database
 from almanaq.retrieval.rerank import DOUBT_FEATURES, Rerank, RerankIndex, ScoredCandidates, Styles, is_statement
 from almanaq.retrieval.stored import build_index
 from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
@@ -126,7 +126,7 @@ def index_tables(tables: Sequence[Table], fields: str, sight: str, store: Vector
         return Indexed(ids, group_by_database(ids), stored.weights, partial(_score_question_on_disk, stored))
     aspects = None if sight == "lexical" else Aspects(store, rows=VIEW_ROWS if sight == "rows" else 0)
     made = Rerank(aspects=aspects).index(tables, parse_fields(fields))
-    return Indexed(ids, made.searches.databases, made.weights, partial(_score_question, made))
+    return Indexed(ids, made.databases, made.weights, partial(_score_question, made))
 
 
 def _score_question(index: RerankIndex, question: str, weights: Styles) -> ScoredCandidates:
@@ -135,7 +135,7 @@ def _score_question(index: RerankIndex, question: str, weights: Styles) -> Score
 
 
 def _score_question_on_disk(index: StoredRerank, question: str, weights: Styles) -> ScoredCandidates:
-    ((scored, _),) = replace(index, own=weights).score_candidates([question])
+    scored, _ = replace(index, own=weights).score_candidates(question)
     return scored
 
 

@@ -28,8 +28,7 @@ from almanaq.models.model_names import open_embedder
 from almanaq.models.private_files import default_cache_folder
 from almanaq.retrieval.dense import Aspects
 from almanaq.retrieval.features import FEATURES, WordAssociation
-from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.ranking import BATCH, Databases, top_k
+from almanaq.retrieval.protocols import BATCH, Databases, Hit, top_k
 from almanaq.retrieval.rerank import CANDIDATES, Rerank, Weights, add_database_scores, fuse_scores, is_statement
 from almanaq_bench.question_sets import Question, open_dataset
 from almanaq_bench.run_measures import route_databases
@@ -104,11 +103,11 @@ def collect(folder: Path, name: str, fields: str, store: VectorStore) -> dict[st
     corpus, asked = open_dataset(folder / name).corpus("validation"), sample_questions(folder, name)
     index = Rerank(aspects=Aspects(store), weights=Weights("none", {})).index(corpus, parse_fields(fields))
     number = {table: place for place, table in enumerate(index.ids)}
-    databases = index.searches.databases
+    databases = index.databases
     rows: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {sight: [] for sight in SIGHTS}
     for start in range(0, len(asked), BATCH):
         batch = asked[start : start + BATCH]
-        scores = index.searches.scores([question.text for question in batch])
+        scores = index.scores([question.text for question in batch])
         seen = {sight: _collect_scores(scores, names, databases) for sight, names in SIGHTS.items()}
         first = {sight: fuse_scores(own) for sight, own in seen.items()}
         for row, question in enumerate(batch):

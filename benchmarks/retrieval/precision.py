@@ -24,8 +24,8 @@ from almanaq.corpus.table import parse_fields
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.model_names import open_embedder
 from almanaq.retrieval.dense import main_text
-from almanaq.retrieval.index_encoding import Precision
-from almanaq.retrieval.ranking import top_k
+from almanaq.retrieval.protocols import top_k
+from almanaq.retrieval.segments import Precision
 
 FIELDS = parse_fields(("title", "section", "header", "cells"))
 QUESTIONS, NEAREST, RESCORED, _PART = 200, 10, 300, 5000

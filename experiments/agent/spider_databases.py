@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import almanaq
+from almanaq.agent.table_chooser import TableChooser
 from almanaq.agent.tables import choose_relations, main_database
-from almanaq.retrieval.table_chooser import TableChooser
 from almanaq.suql.catalog.relations import Catalog
 
 EVERY = 10

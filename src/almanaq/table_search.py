@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.errors import UsageError
+from almanaq.plugins import open_with_bench
 
 if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
@@ -260,12 +261,12 @@ def read_tables(
     if not in_text:
         return _read_database(source, schema, allow_http=allow_http, separate=separate)
     assert isinstance(source, str | os.PathLike)
-    from almanaq.corpus.dataset import is_dataset_folder, open_corpus_folder
-
-    if is_dataset_folder(Path(source)):
+    folder = Path(source)
+    if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
         if schema is not None:
             raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
-        return open_corpus_folder(Path(source)).corpus()
+        corpus: Corpus = open_with_bench("dataset", f"{folder} is a dataset folder", folder)
+        return corpus
     if schema is not None:
         return _read_database(source, schema, allow_http=allow_http, separate=separate)
     from almanaq.engines.table_corpus import read_corpus

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from almanaq.cluster_index import index_on_cluster
 from almanaq.corpus.table import Table
 from almanaq.retrieval.stored import StoredIndex, build_index, open_index
+from almanaq_bench.cluster_index import index_on_cluster
 from almanaq_bench.question_sets import DatasetFolder
 
 from .processes import Cluster, running

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from almanaq.cluster_index import index_on_cluster
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.model_names import open_embedder
-from almanaq.retrieval.index_encoding import Precision
+from almanaq.retrieval.segments import Precision
 from almanaq.retrieval.stored import build_index, open_index
 from almanaq.retrieval.stored_search import StoredHybrid, recall_of_codes
+from almanaq_bench.cluster_index import index_on_cluster
 from almanaq_bench.question_sets import DatasetFolder
 
 from .processes import Cluster

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from almanaq.corpus.dataset import find_title
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError
+from almanaq_bench.corpus_folder import find_title
 from almanaq_bench.question_sets import open_dataset
 
 

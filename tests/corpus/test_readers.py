@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from almanaq.corpus.files.reader import clean_header
+from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.table import TableId
 from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import SourceError

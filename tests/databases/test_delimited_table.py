@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.corpus.files import sniff
-from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.inference import ColumnHints, ColumnReport
+from almanaq.corpus.inference import ColumnHints, ColumnReport, Marks, marks_of
 from almanaq.engines.files import delimited
 from almanaq.engines.files.columns import type_column
 from almanaq.engines.files.load import read_table

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 import almanaq
+from almanaq.agent.table_chooser import TableChooser
 from almanaq.errors import UnknownNameError
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.table_chooser import TableChooser
 from engines import PostgresServer
 
 PLACES = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, table
 
+from almanaq.agent.table_chooser import TableChooser
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import find_tables
 from almanaq.retrieval.rerank import Doubt, Rerank, Weights
-from almanaq.retrieval.table_chooser import TableChooser
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 
 FIELDS = ("title", "header", "cells")

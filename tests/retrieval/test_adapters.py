@@ -9,10 +9,11 @@ from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError
-from almanaq.retrieval.adapters import TableText, adapt_retriever
+from almanaq.plugins import open_with_bench
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
+from almanaq_bench.retrievers.adapters import TableText
 from almanaq_bench.retrievers.paper_retrievers import adapt
 
 FIELDS = ["title", "header", "cells"]
@@ -155,11 +156,11 @@ def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
     assert len(index.search(["longest rivers"], 3)[0]) == 3
 
 
-def test_almanaq_alone_adapts_libraries_and_leaves_the_papers_classes_to_the_benchmark() -> None:
-    index = adapt_retriever(LangChainShaped([]), "x").index(CORPUS, FIELDS)
-    assert index.search(["q"], 1) == [()]
-    with pytest.raises(UsageError, match="almanaq bench"):
-        adapt_retriever(Paper, "x")
+def test_without_the_benchmark_objects_of_libraries_are_refused(monkeypatch) -> None:
+    names = "almanaq.retrieval.retriever_names.open_with_bench"
+    monkeypatch.setattr(names, lambda _, *rest: open_with_bench("absent", *rest))
+    with pytest.raises(UsageError, match=r"has no index\(corpus, fields\).*pip install ./bench"):
+        open_retriever(f"{__name__}:make", RetrieverParts(BagOfWords))
 
 
 def test_ours_stay_ours() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
+from almanaq.agent.table_chooser import TableChooser, find_links
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.table_chooser import TableChooser, find_links
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 
 

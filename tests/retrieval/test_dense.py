@@ -7,7 +7,7 @@ from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense, row_texts
-from almanaq.retrieval.ranking import standardize
+from almanaq.retrieval.protocols import standardize
 from almanaq_bench.retrievers.variants import DenseParts, Hybrid, column_texts
 
 FIELDS = ["title", "header", "cells"]

@@ -14,8 +14,8 @@ from almanaq.models.budget import Budget
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
-from almanaq.retrieval.model_reranker import CrossEncoderJudge, JudgeReranker, LanguageModelJudge
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
+from almanaq_bench.retrievers.model_reranker import CrossEncoderJudge, JudgeReranker, LanguageModelJudge
 from almanaq_bench.testing import StandInServer
 
 FIELDS = ("title", "header", "cells")

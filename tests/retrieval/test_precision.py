@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.index_encoding import Precision, parse_precision
+from almanaq.retrieval.segments import Precision, parse_precision
 from almanaq.retrieval.stored import IndexChange, build_index, open_index, update_index
 from almanaq.retrieval.stored_search import StoredHybrid, StoredVectors, recall_of_codes
 

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError
-from almanaq.retrieval.protocols import Hit
-from almanaq.retrieval.ranking import search_by_scores, top_k
+from almanaq.retrieval.protocols import Hit, search_by_scores, top_k
 from almanaq_bench.run_measures import route_databases
 
 few_values = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30)

@@ -8,17 +8,8 @@ import pytest
 
 from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.errors import SourceError
-from almanaq.retrieval.stored import (
-    IndexRecipe,
-    Lengths,
-    build_index,
-    check_shards,
-    commit_shards,
-    count_lengths,
-    open_index,
-    shard_of,
-    write_shard,
-)
+from almanaq.retrieval.stored import IndexRecipe, build_index, open_index
+from almanaq_bench.cluster_index import Lengths, check_shards, commit_shards, count_lengths, shard_of, write_shard
 
 FIELDS = ("title", "header", "cells")
 WORDS = "ferry island harbour price season year winner team city river bridge length opened owner goals rank".split()

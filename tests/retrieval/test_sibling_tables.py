@@ -7,7 +7,7 @@ from almanaq.corpus.table import TableId
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.dense import Dense
-from almanaq.retrieval.ranking import _POOLED_TABLES, group_by_database
+from almanaq.retrieval.protocols import _POOLED_TABLES, group_by_database
 from almanaq_bench.retrievers.variants import Hybrid
 
 

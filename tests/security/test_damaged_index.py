@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import almanaq
 from almanaq.cli.app import app
 from almanaq.errors import SourceError, UsageError
-from almanaq.retrieval import index_encoding
+from almanaq.retrieval import segments
 from almanaq.retrieval.index_files import MANIFEST, SUMS
 from almanaq.retrieval.stored import open_index, update_index
 from almanaq_bench.testing import StandInServer
@@ -142,9 +142,9 @@ def test_a_file_of_an_index_is_no_link_to_another(index: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("block", [zlib.compress(bytes(1001)), zlib.compress(b"[]")[:-3], b"not packed"])
 def test_a_block_of_texts_unpacks_to_no_more_than_is_written(block: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_encoding, "MAX_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(segments, "MAX_BLOCK_BYTES", 1000)
     with pytest.raises((ValueError, zlib.error)):
-        index_encoding._decompress(block)
+        segments._decompress(block)
 
 
 @pytest.mark.parametrize("embedder", ["openai:m", "someone/model", "./model"])

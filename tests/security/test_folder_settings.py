@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
-from almanaq.retrieval.adapters import import_object, look_here
+from almanaq.retrieval.retriever_names import import_object, look_here
 from almanaq.settings import Settings, find_reaching, is_trusted, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
 from almanaq_bench.testing import StandInServer, replies_from

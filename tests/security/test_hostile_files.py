@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
-from almanaq.corpus import readers
+from almanaq.corpus import table
 from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import BudgetExceeded, SourceError
 from almanaq_bench.sql import sandbox as module
@@ -36,7 +36,7 @@ def bomb(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def test_a_parquet_bomb_is_an_error_in_a_corpus(bomb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_MOST_BYTES", 300_000_000)
+    monkeypatch.setattr(table, "_MOST_BYTES", 300_000_000)
     corpus = read_corpus(bomb)
     with pytest.raises(SourceError, match="holds more than 300 MB when it is unpacked"):
         corpus.read(corpus.ids[0])
@@ -124,5 +124,5 @@ def _count_goods(file: Path) -> None:
 
 def _list_tables(file: Path) -> None:
     found = read_corpus(file)
-    for table in found.ids:
-        found.read(table)
+    for each in found.ids:
+        found.read(each)

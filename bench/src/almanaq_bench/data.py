@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from almanaq.corpus.dataset import find_shards, is_dataset_folder
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
 from almanaq_bench.cards import DATASETS, Card, find_card, find_task
 from almanaq_bench.config import RunRequest
+from almanaq_bench.corpus_folder import find_shards, is_dataset_folder
 from almanaq_bench.hub import read_source
 from almanaq_bench.linked import DescribedByPassages, LinkedTables
 from almanaq_bench.own_dataset import CARD_SUFFIXES, open_card

@@ -16,15 +16,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.dataset import read_records
 from almanaq.corpus.files.listing import find_path
 from almanaq.corpus.files.reader import read_rows
-from almanaq.corpus.readers import SourceTables
 from almanaq.corpus.sqlite import SQLITE, connect_sqlite, sqlite_tables
-from almanaq.corpus.table import TableId
+from almanaq.corpus.table import SourceTables, TableId
 from almanaq.engines.table_corpus import read_corpus
 from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
 from almanaq.text.sql_literals import quote
+from almanaq_bench.corpus_folder import read_records
 from almanaq_bench.data_paths import resolve_inside
 from almanaq_bench.question_sets import Question, check_unique_ids, parse_question
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from almanaq.corpus.dataset import (
+from almanaq.corpus.table import Corpus, TableId
+from almanaq.errors import SourceError, UsageError, suggest
+from almanaq_bench.corpus_folder import (
     CorpusFolder,
     find_shards,
     open_corpus_folder,
@@ -16,8 +18,6 @@ from almanaq.corpus.dataset import (
     read_records,
     require_columns,
 )
-from almanaq.corpus.table import Corpus, TableId
-from almanaq.errors import SourceError, UsageError, suggest
 
 _QUESTION_COLUMNS = frozenset({"query_id", "query", "database_id", "table_id", "answer"})
 

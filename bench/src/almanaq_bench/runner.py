@@ -26,7 +26,6 @@ from almanaq_bench.records import CONFIG, check_unused, hold_folder, write_whole
 from almanaq_bench.restaurants.dataset import RestaurantsData
 from almanaq_bench.restaurants.generator import open_restaurants_generator
 from almanaq_bench.restaurants.wanted import describe_broken_turns
-from almanaq_bench.retrievers.paper_retrievers import adapt
 from almanaq_bench.run_measures import Scores, keep_score
 from almanaq_bench.search import Progress, Search, log_progress
 from almanaq_bench.sembench.dataset import FILES, SembenchData
@@ -79,7 +78,7 @@ def _open(request: RunRequest, questions: Sequence[Question]) -> OpenedRetriever
         tell=request.tell,
         budget=Budget(request.max_calls, setting="--max-calls"),
     )
-    return open_retriever(request.retriever, parts, adapt=adapt)
+    return open_retriever(request.retriever, parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ import numpy as np
 from almanaq.corpus.table import Corpus, TableId
 from almanaq.errors import AlmanaqError, BenchmarkError
 from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.retrieval.model_reranker import JudgeRerankerIndex
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
 from almanaq_bench.config import RunConfig
 from almanaq_bench.question_sets import Question
 from almanaq_bench.records import RECORDS, TIMINGS, Appender, Record, read_records
 from almanaq_bench.retrievers.baselines import gold_ranking
+from almanaq_bench.retrievers.model_reranker import JudgeRerankerIndex
 from almanaq_bench.retrievers.openers import NAMES
 
 _MOST = 2_000_000  # objects looked at: enough for any index here, and it ends on all

@@ -99,7 +99,7 @@ def make_chooser() -> ChooseTables:
 
     def choose(question: str, catalog: Catalog) -> tuple[str, ...]:
         if not chooser:
-            from almanaq.retrieval.table_chooser import TableChooser
+            from almanaq.agent.table_chooser import TableChooser
 
             chooser.append(TableChooser())
         return chooser[0](question, catalog)

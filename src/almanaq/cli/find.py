@@ -13,6 +13,7 @@ from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
+from almanaq.plugins import open_with_bench
 from almanaq.table_search import INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def index(
     from almanaq.corpus.table import parse_fields
     from almanaq.models.embedders.vector_store import VectorStore
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.index_encoding import parse_precision
+    from almanaq.retrieval.segments import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
     from almanaq.table_search import read_tables
 
@@ -308,9 +309,9 @@ def index(
     if spark is not None:
         if update:
             raise UsageError("--spark rebuilds the index: leave out --update")
-        from almanaq.cluster_index import index_on_cluster
-
-        made = index_on_cluster(
+        made = open_with_bench(
+            "cluster",
+            "--spark builds the index on a cluster",
             tables,
             out,
             fields or DEFAULT_FIELDS,

@@ -1,125 +1,174 @@
-"""The type of a column of text, found from all its cells, with the cells that do not fit it counted."""
+"""The type of a column of text, found from all its cells, with the cells that do not fit it counted.
+
+What a whole column, or a whole file, says of how its numbers and days are written, where one cell alone does not, are
+its marks.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Literal
 
-from almanaq.corpus.files.marks import ORDERS, Marks, is_slashed, marks_of, with_full_year
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.values import parse_boolean, parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
+# A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted.
 TYPED_SHARE = 0.95
-"""A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted."""
-
+# What people write for "no value"; NULL in a typed column, kept as it is in a column of text.
 MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "none", "nan", "?"})
-"""What people write for "no value"; NULL in a typed column, kept as it is in a column of text."""
-
+TWO_DIGIT_YEARS = "two-digit years are read as 1969 to 2068"
 _EXAMPLES, _WRITTEN = 3, 60
-_LOOK = 1 << 12
-"""How many cells are read between two looks whether the reading is to end."""
-_UNMARKED = Marks()
+_SURE_DIGITS = 15
+_NUMERIC = ("bigint", "double precision")
+_BEYOND_BIGINT = Decimal(2) ** 63
+_DAY = date(1970, 1, 1)
+_MIDNIGHT = datetime.combine(_DAY, time())
+_LOOK = 1 << 12  # cells read between two looks whether the reading is to end
 _LEADING_ZERO = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
 _PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _TWO_PART = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
+_VERSION = re.compile(r"[0-9]{1,3}\.([0-9]{1,3})", re.ASCII)
+_ROOM = re.compile(r"[0-9]+[eE][0-9]+", re.ASCII)
+_DIALLED = re.compile(r"\+[0-9]", re.ASCII)
+_FRACTION_DIGITS = re.compile(r"[+-]?[0-9]*[.,]([0-9]+)", re.ASCII)
+_OFFSET = re.compile(r"(?P<clock>.*[0-9]:[0-9.:]+)\s?(?P<offset>[+-][0-9]{2}(?::?[0-9]{2})?)", re.ASCII)
+_NANOSECONDS = re.compile(r":[0-9]{2}\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
+
+DecimalMark = Literal[".", ","]
+DayOrder = Literal["DMY", "MDY"]
+
+_LONGEST = 80
+_DIGITS = re.compile(r"[0-9](?:[0-9.,' \u00a0\u202f\u2009]*[0-9])?", re.ASCII)
+_COMMA = re.compile(
+    r"(?:[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})|0,[0-9]+|[0-9]{1,3}(?:[. '][0-9]{3})+,[0-9]+|[0-9]{1,3}(?:\.[0-9]{3}){2,})",
+    re.ASCII,
+)
+_POINT = re.compile(
+    r"(?:[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})|0\.[0-9]+|[0-9]{1,3}(?:[, '][0-9]{3})+\.[0-9]+|[0-9]{1,3}(?:,[0-9]{3}){2,})",
+    re.ASCII,
+)
+_SLASHED = re.compile(r"([0-9]{1,2})(?:[/-]([0-9]{1,2})[/-][0-9]{4}|/([0-9]{1,2})/[0-9]{2})(?![0-9/])", re.ASCII)
+_SHORT_YEAR = re.compile(
+    r"(?P<day>[0-9]{1,2}/[0-9]{1,2}/|[0-9]{2}\.[0-9]{2}\.|[0-9]{1,2}-[A-Za-z]{3}-)(?P<year>[0-9]{2})(?![0-9/.-])",
+    re.ASCII,
+)
+_PIVOT = 69  # of years with two digits: 69 is 1969, and 68 is 2068, as strptime has them
+_SPACES = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'"})
+ORDERS = {"DMY": "day/month/year", "MDY": "month/day/year"}
 
 
-TWO_DIGIT_YEARS = "two-digit years are read as 1969 to 2068"
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """How numbers and days are written; None: each cell says it for itself, as far as it does."""
+
+    decimal: DecimalMark | None = None
+    days: DayOrder | None = None
+
+    def over(self, other: Marks) -> Marks:
+        """Return these, and where they say nothing those of another."""
+        return Marks(self.decimal or other.decimal, self.days or other.days)
+
+
+def is_slashed(cell: str) -> bool:
+    """Tell whether a cell begins with a day whose order it may not say: 02/03/1968."""
+    return _SLASHED.match(cell.strip()) is not None
+
+
+def with_full_year(cell: str) -> str:
+    """Return a cell that begins with a day whose year has two digits with all four: "5/3/09" is "5/3/2009"."""
+    found = _SHORT_YEAR.match(cell.strip())
+    if found is None:
+        return cell
+    century = "19" if int(found["year"]) >= _PIVOT else "20"
+    return f"{found['day']}{century}{found['year']}{cell.strip()[found.end() :]}"
+
+
+def marks_of(cells: Iterable[str]) -> Marks:
+    """Return what some cells say together: what one of them can only mean, if no other contradicts it."""
+    decimals: set[DecimalMark] = set()
+    orders: set[DayOrder] = set()
+    for cell in cells:
+        if len(cell) > _LONGEST or cell.isdigit():
+            continue
+        if _POINT.fullmatch(cell):
+            decimals.add(".")
+        elif day := _SLASHED.match(cell.strip()):
+            first, second = int(day[1]), int(day[2] or day[3])
+            orders |= {"DMY"} if first > 12 >= second else {"MDY"} if second > 12 >= first else set()
+        elif digits := _DIGITS.search(cell):
+            written = digits[0].translate(_SPACES)
+            decimals |= {","} if _COMMA.fullmatch(written) else {"."} if _POINT.fullmatch(written) else set()
+    return Marks(next(iter(decimals)) if len(decimals) == 1 else None, next(iter(orders)) if len(orders) == 1 else None)
+
+
+_UNMARKED = Marks()
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """What was read of one column.
-
-    Attributes:
-        type: the SQL type chosen, in the PostgreSQL dialect.
-        cells: cells that hold something; `missing` of them say "no value" ("n/a", "-").
-        failures: cells that could not be read as `type` and are NULL; `examples` are a few of them.
-        unit: the one currency or "%" that its numbers carry; "" for none.
-        order: in which order its days were read ("DMY", "MDY"), where a cell alone does not say it.
-        notes: what else was decided, as that formatting some values does not give their cells back.
-        written: a cell as it stands there, where queries compare it in another spelling; "" where they do not.
-    """
-
     name: str
-    type: str
-    cells: int
-    missing: int = 0
-    failures: int = 0
-    examples: tuple[str, ...] = ()
-    unit: str = ""
-    order: str = ""
-    notes: tuple[str, ...] = ()
-    written: str = ""
+    type: str  # the SQL type chosen, in the PostgreSQL dialect
+    cells: int  # that hold something
+    missing: int = 0  # of these, cells that say "no value" ("n/a", "-")
+    failures: int = 0  # cells that could not be read as `type` and are NULL
+    examples: tuple[str, ...] = ()  # a few of them
+    unit: str = ""  # the one currency or "%" that its numbers carry
+    order: str = ""  # in which its days were read ("DMY", "MDY"), where a cell alone does not say it
+    notes: tuple[str, ...] = ()  # what else was decided, as that formatting some values does not give their cells back
+    written: str = ""  # a cell as it stands there, where queries compare it in another spelling
 
     @property
     def caution(self) -> str:
         """What a reader of its values should know, without a cell: what was lost, which years were guessed."""
-        lost = (
-            f"{self.failures:,} of {self.cells:,} cells cannot be read as {self.type} and are missing"
-            if self.failures
-            else ""
-        )
-        return "; ".join(filter(None, (lost, TWO_DIGIT_YEARS if TWO_DIGIT_YEARS in self.notes else "")))
+        lost = f"{self.failures:,} of {self.cells:,} cells cannot be read as {self.type} and are missing"
+        years = TWO_DIGIT_YEARS if TWO_DIGIT_YEARS in self.notes else ""
+        return "; ".join(filter(None, (lost if self.failures else "", years)))
+
+    @property
+    def messages(self) -> list[str]:
+        messages = list(self.notes)
+        if self.order:
+            messages.append(f"days are read as {ORDERS[self.order]}")
+        if self.missing:
+            share = f"{self.missing:,} of {self.cells:,} cells are placeholders"
+            messages.append(f"{share} such as n/a or -, and read as NULL")
+        if self.failures:
+            share = f"{self.failures:,} of {self.cells:,} cells are not {self.type}"
+            messages.append(f"{share} and read as NULL: {', '.join(map(repr, self.examples))}")
+        return messages
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """How one table was read.
-
-    Attributes:
-        warnings: what was guessed or mended of the file as a whole.
-        origin: the file, and how it is written.
-        repeated: rows that are equal to an earlier one.
-    """
+    """How one table was read."""
 
     table: str
     rows: int
     columns: tuple[ColumnReport, ...]
-    warnings: tuple[str, ...] = ()
-    origin: str = ""
-    repeated: int = 0
+    warnings: tuple[str, ...] = ()  # what was guessed or mended of the file as a whole
+    origin: str = ""  # the file, and how it is written
+    repeated: int = 0  # rows that are equal to an earlier one
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """All that a user should know: the warnings, and for each column what was decided and what did not fit."""
-        messages = [message for column in self.columns for message in _column_messages(self.table, column)]
-        return (*self.warnings, *messages, *([self._repeated_message] if self.repeated else []))
-
-    @property
-    def _repeated_message(self) -> str:
-        one = self.repeated == 1
-        told = "repeats an earlier one in every cell; it is" if one else "repeat earlier ones in every cell; they are"
-        return f"{self.table}: {self.repeated:,} of {self.rows:,} rows {told} counted again unless DISTINCT is written"
-
-
-def _column_messages(table: str, column: ColumnReport) -> list[str]:
-    messages = [f"{table}.{column.name}: {note}" for note in column.notes]
-    if column.order:
-        messages.append(f"{table}.{column.name}: days are read as {ORDERS[column.order]}")
-    if column.missing:
-        share = f"{column.missing:,} of {column.cells:,} cells are placeholders"
-        messages.append(f"{table}.{column.name}: {share} such as n/a or -, and read as NULL")
-    return [*messages, *([_failure_message(table, column)] if column.failures else [])]
-
-
-def _failure_message(table: str, column: ColumnReport) -> str:
-    examples = ", ".join(repr(example) for example in column.examples)
-    message = f"{column.failures:,} of {column.cells:,} cells are not {column.type} and read as NULL: {examples}"
-    return f"{table}.{column.name}: {message}"
+        messages = [f"{self.table}.{column.name}: {each}" for column in self.columns for each in column.messages]
+        if self.repeated:
+            one = self.repeated == 1
+            how, they = ("repeats an earlier one", "it is") if one else ("repeat earlier ones", "they are")
+            share = f"{self.repeated:,} of {self.rows:,} rows {how} in every cell"
+            messages.append(f"{self.table}: {share}; {they} counted again unless DISTINCT is written")
+        return (*self.warnings, *messages)
 
 
 def with_units(reports: Sequence[ColumnReport], units: Sequence[str]) -> tuple[ColumnReport, ...]:
-    """Return the reports of columns with the units that a row of the file gives them."""
     padded = chain(units, repeat("", len(reports) - len(units)))
     return tuple(replace(report, unit=report.unit or unit) for report, unit in zip(reports, padded, strict=True))
 
@@ -134,19 +183,10 @@ class TypedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnHints:
-    """What is known of a column before its cells are looked at.
-
-    Attributes:
-        plain_numbers: whether text made of digits only is a number; False where the format has numbers of its own.
-        file: how the numbers and days of the file are written; what the column itself says goes before it.
-        said: what a person said of it, which goes before all.
-        type: the type that a person gave it; "" to be found out.
-    """
-
-    plain_numbers: bool = True
-    file: Marks = _UNMARKED
-    said: Marks = _UNMARKED
-    type: str = ""
+    plain_numbers: bool = True  # text made of digits only is a number; False where the format has numbers of its own
+    file: Marks = _UNMARKED  # of the file; what the column itself says goes before it
+    said: Marks = _UNMARKED  # what a person said of it, which goes before all
+    type: str = ""  # the type that a person gave it; "" to be found out
 
 
 _NO_HINTS = ColumnHints()
@@ -163,7 +203,7 @@ def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_
     cells = sum(count for cell, count in counts.items() if cell.strip())
     total = sum(present.values())
     marks = hints.said.over(marks_of(present)).over(hints.file)
-    readers = (lambda cells, marks: _as_told(cells, marks, hints.type),) if hints.type else _READERS
+    readers = (lambda cells, marks: _read_as(cells, marks, hints.type),) if hints.type else _READERS
     for read in readers if hints.type != "text" else ():
         values, type_, unit = read(present, marks) if total or hints.type else ({}, "text", "")
         failed = [cell for cell in present if cell not in values]
@@ -177,7 +217,7 @@ def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_
         order = (marks.days or "") if type_ in ("date", "timestamp") and any(map(is_slashed, values)) else ""
         notes = _conversion_notes({cell: present[cell] for cell in values}, values, type_, marks)
         report = ColumnReport(
-            name, type_, cells, cells - total, failures, shown, unit, order, notes, _otherwise(values, type_)
+            name, type_, cells, cells - total, failures, shown, unit, order, notes, _find_other_spelling(values, type_)
         )
         return TypedColumn(report, values)
     slashed = sum(count for cell, count in present.items() if is_slashed(cell))
@@ -186,18 +226,10 @@ def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_
     return TypedColumn(ColumnReport(name, "text", cells, notes=notes))
 
 
-# --- conversions that cannot be undone --------------------------------------------------------------------------------
-
 _UNSURE = (
     "kept as text, because day and month cannot be told apart: set "
     "`days = " + " or ".join(f'"{order}"' for order in ORDERS) + "` in the schema file"
 )
-_VERSION = re.compile(r"[0-9]{1,3}\.([0-9]{1,3})", re.ASCII)
-_ROOM = re.compile(r"[0-9]+[eE][0-9]+", re.ASCII)
-_DIALLED = re.compile(r"\+[0-9]", re.ASCII)
-_FRACTION_DIGITS = re.compile(r"[+-]?[0-9]*[.,]([0-9]+)", re.ASCII)
-_OFFSET = re.compile(r"(?P<clock>.*[0-9]:[0-9.:]+)\s?(?P<offset>[+-][0-9]{2}(?::?[0-9]{2})?)", re.ASCII)
-_NANOSECONDS = re.compile(r":[0-9]{2}\.[0-9]{6}[0-9]*[1-9]", re.ASCII)
 
 
 def find_code(cells: Iterable[str]) -> str:
@@ -216,9 +248,8 @@ def find_code(cells: Iterable[str]) -> str:
 def _codes_note(cells: Mapping[str, int]) -> tuple[str, ...]:
     code = find_code(cells) if sum(parse_quantity(c) is not None for c in cells) >= TYPED_SHARE * len(cells) > 0 else ""
     fix = 'if these are numbers, say `type = "double precision"` in the schema file'
-    return (
-        (f"kept as text, because as a number {code!r} could not be told from other spellings; {fix}",) if code else ()
-    )
+    note = f"kept as text, because as a number {code!r} could not be told from other spellings; {fix}"
+    return (note,) if code else ()
 
 
 def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_: str, marks: Marks) -> tuple[str, ...]:
@@ -237,17 +268,16 @@ def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_
         changed = [cell for cell in cells if _loses_digits(cell, values[cell], marks)]
     elif type_ == "timestamp":
         changed = [cell for cell in cells if _NANOSECONDS.search(cell)]
+    of = f"of {sum(cells.values()):,} cells"
     if changed:
         count = sum(cells[cell] for cell in changed)
-        notes.append(
-            f"{count:,} of {sum(cells.values()):,} cells have more digits than their values, as {changed[0]!r}"
-        )
+        notes.append(f"{count:,} {of} have more digits than their values, as {changed[0]!r}")
     if type_ == "double precision":
-        widths = Counter(len(found[1]) for cell in cells if (found := _FRACTION_DIGITS.fullmatch(cell.strip())))
-        padded = [cell for cell in cells if _is_padded(cell)]
-        if padded and len(widths) > 1:
+        digits = {cell: found[1] for cell in cells if (found := _FRACTION_DIGITS.fullmatch(cell.strip()))}
+        padded = [cell for cell, shown in digits.items() if len(shown) > 1 and shown.endswith("0")]
+        if padded and len(set(map(len, digits.values()))) > 1:
             count = sum(cells[cell] for cell in padded)
-            notes.append(f"{count:,} of {sum(cells.values()):,} cells end in zeros that values drop, as {padded[0]!r}")
+            notes.append(f"{count:,} {of} end in zeros that values drop, as {padded[0]!r}")
     return tuple(notes)
 
 
@@ -258,17 +288,7 @@ def _loses_digits(cell: str, value: float, marks: Marks) -> bool:
     return read is not None and Decimal(repr(value)) != read[0]
 
 
-def _is_padded(cell: str) -> bool:
-    found = _FRACTION_DIGITS.fullmatch(cell.strip())
-    return found is not None and len(found[1]) > 1 and found[1].endswith("0")
-
-
-_SURE_DIGITS = 15
-_NUMERIC = ("bigint", "double precision")
-_BEYOND_BIGINT = Decimal(2) ** 63
-
-
-def _otherwise(values: Mapping[str, Any], type_: str) -> str:
+def _find_other_spelling(values: Mapping[str, Any], type_: str) -> str:
     """Return a cell that is written otherwise than its value is in a query: `2:13.32`, `$1,200`, `3 May 2021`."""
     if type_ in _NUMERIC:
         odd = (cell for cell in values if not _PLAIN_NUMBER.fullmatch(cell.strip()))
@@ -279,7 +299,7 @@ def _otherwise(values: Mapping[str, Any], type_: str) -> str:
     return next(odd, "").strip()[:_WRITTEN]
 
 
-def _as_told(cells: Mapping[str, int], marks: Marks, type_: str) -> tuple[dict[str, Any], str, str]:
+def _read_as(cells: Mapping[str, int], marks: Marks, type_: str) -> tuple[dict[str, Any], str, str]:
     """Read cells as the type that a person gave the column: none is left as it is because it looks like another."""
     if type_ == "boolean":
         return _read_all(cells, parse_boolean), type_, ""
@@ -324,17 +344,13 @@ def _dates(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str,
 
 
 def _timestamps(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any], str, str]:
-    return (
-        _read_all(cells, lambda cell: parse_timestamp(_without_offset(with_full_year(cell)), marks.days)),
-        "timestamp",
-        "",
-    )
+    def parse(cell: str) -> Any:
+        cell = with_full_year(cell)
+        # A moment is what its clock shows: in UTC it may lie on another day.
+        found = _OFFSET.fullmatch(cell.strip()) if "+" in cell or "-" in cell else None
+        return parse_timestamp(found["clock"] if found else cell, marks.days)
 
-
-def _without_offset(cell: str) -> str:
-    """Return a moment as its clock shows it: in UTC it may lie on another day."""
-    found = _OFFSET.fullmatch(cell.strip()) if "+" in cell or "-" in cell else None
-    return found["clock"] if found else cell
+    return _read_all(cells, parse), "timestamp", ""
 
 
 def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:
@@ -343,7 +359,7 @@ def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str
     spans: dict[str, timedelta] = {}
     for cell in cells:
         moment = None if clocks and _TWO_PART.fullmatch(cell.strip()) else parse_time(cell)
-        span = parse_duration(cell) if moment is None else _since_midnight(moment)
+        span = parse_duration(cell) if moment is None else datetime.combine(_DAY, moment) - _MIDNIGHT
         if span is not None:
             spans[cell] = span
     if any(span >= timedelta(days=1) for span in spans.values()):
@@ -351,12 +367,7 @@ def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str
     return dict(spans), "time", ""
 
 
-def _since_midnight(moment: Any) -> timedelta:
-    return timedelta(hours=moment.hour, minutes=moment.minute, seconds=moment.second, microseconds=moment.microsecond)
-
-
 def _read_all(cells: Mapping[str, int], parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Return the cells that `parse` can read, with their values."""
     values: dict[str, Any] = {}
     for number, cell in enumerate(cells):
         if number % _LOOK == 0:

@@ -11,29 +11,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-Interrupt = Callable[[], object]
-"""Tells an engine to end what it does."""
-
 
 class ReadCancelled(Exception):
     """Nobody waits any more for what is read here."""
 
 
 class ReadCancellation:
-    """Whether the reading of a source is to end, and what is interrupted then.
-
-    Attributes:
-        granted: seconds that parts of it take by a bound of their own; they are no part of its deadline.
-    """
+    """Whether the reading of a source is to end, and which engines are interrupted then."""
 
     def __init__(self) -> None:
-        self.granted = 0.0
+        self.granted = 0.0  # seconds that parts of it take by a bound of their own, which are no part of its deadline
         self._event = threading.Event()
-        self._interrupts: list[Interrupt] = []
+        self._interrupts: list[Callable[[], object]] = []
 
     @property
     def cancelled(self) -> bool:
-        """Whether it is to end."""
         return self._event.is_set()
 
     def cancel(self) -> None:
@@ -44,7 +36,7 @@ class ReadCancellation:
                 interrupt()
 
     @contextmanager
-    def interrupting(self, interrupt: Interrupt) -> Iterator[None]:
+    def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
         """Interrupt an engine, too, if it is cancelled within the block."""
         self._interrupts.append(interrupt)
         try:
@@ -63,21 +55,20 @@ class ReadCancellation:
             self.granted -= seconds - min(seconds, time.monotonic() - started)
 
 
-_NEVER = ReadCancellation()
-_current: ContextVar[ReadCancellation] = ContextVar("almanaq_read_cancellation", default=_NEVER)
+_current: ContextVar[ReadCancellation | None] = ContextVar("almanaq_read_cancellation", default=None)
 
 
 def current_read() -> ReadCancellation:
     """Return the cancellation of the reading that this thread does; one that nobody cancels where none waits."""
-    return _current.get()
+    return _current.get() or ReadCancellation()
 
 
 def raise_if_cancelled() -> None:
     """Raise ReadCancelled where the reading that this thread does is to end."""
-    if _current.get().cancelled:
+    reading = _current.get()
+    if reading is not None and reading.cancelled:
         raise ReadCancelled
 
 
 def cancellable_by(cancellation: ReadCancellation) -> None:
-    """Let the reading that this thread does be ended by `cancellation`."""
     _current.set(cancellation)

@@ -11,7 +11,6 @@ import os
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from almanaq.errors import SourceError
 
@@ -29,11 +28,7 @@ def schema_path(source: str | Path) -> Path:
 
 
 def schema_files(source: Path) -> list[Path]:
-    """Return the schema file of a source, then, of a folder, those that lie in it and in its folders.
-
-    Raises:
-        SourceError: there are two of one source.
-    """
+    """Return the schema file of a source, then, of a folder, those within; raises SourceError for two of one source."""
     places = [schema_path(source), schema_path(source.resolve())]
     within: list[Path] = []
     if source.is_dir():
@@ -56,19 +51,11 @@ def refuse_private(sources: Iterable[Path]) -> None:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SourceError(f"the schema file {file.name} cannot be read: {error}") from error
         for table, entry in said.items():
-            name = next((name for name, column in _columns(entry).items() if _is_marked(column)), None)
-            if name is not None:
-                raise PrivateTablesError(
-                    f"{table}.{name} is private ({file.name}), and these tables would be read whole: remove the "
-                    "column from them"
-                )
-
-
-def _columns(entry: Any) -> dict[str, Any]:
-    columns = entry.get("columns", {}) if isinstance(entry, dict) else {}
-    return columns if isinstance(columns, dict) else {}
-
-
-def _is_marked(column: Any) -> bool:
-    """Tell whether a column is marked; a mark that is neither true nor false counts, whoever reads it faults it."""
-    return isinstance(column, dict) and column.get("private", False) is not False
+            columns = entry.get("columns", {}) if isinstance(entry, dict) else {}
+            for name, column in columns.items() if isinstance(columns, dict) else ():
+                # A mark that is neither true nor false counts: whoever reads it faults it.
+                if isinstance(column, dict) and column.get("private", False) is not False:
+                    raise PrivateTablesError(
+                        f"{table}.{name} is private ({file.name}), and these tables would be read whole: remove the "
+                        "column from them"
+                    )

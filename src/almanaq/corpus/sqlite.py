@@ -16,8 +16,7 @@ from almanaq.errors import SourceError
 from almanaq.text.sql_literals import quote
 
 VIEW_SECONDS = 30.0
-_OPERATIONS = 20_000
-"""How many steps SQLite takes between two looks at the time."""
+_OPERATIONS = 20_000  # steps that SQLite takes between two looks at the time
 SQLITE = (".sqlite", ".sqlite3", ".db")
 
 
@@ -35,24 +34,20 @@ def connect_sqlite(path: Path) -> Iterator[sqlite3.Connection]:
     Raises SourceError where the file is none, and for what SQLite says of a damaged one within the block: its messages
     repeat what they stumble over, which Python may not be able to read as text.
     """
-    with _without_traces(path) as (file, mode):
-        yield from _connect(path, file, mode)
-
-
-def _connect(path: Path, file: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, check_same_thread=False)
-    connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        yield connection
-    except (sqlite3.Error, UnicodeError) as error:
-        raise SourceError(f"{path.name} is not a SQLite database, or is damaged ({error})") from error
-    finally:
-        connection.close()
+    with _leave_no_traces(path) as (file, mode):
+        connection = sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True, check_same_thread=False)
+        connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            yield connection
+        except (sqlite3.Error, UnicodeError) as error:
+            raise SourceError(f"{path.name} is not a SQLite database, or is damaged ({error})") from error
+        finally:
+            connection.close()
 
 
 @contextmanager
-def _without_traces(path: Path) -> Iterator[tuple[Path, str]]:
+def _leave_no_traces(path: Path) -> Iterator[tuple[Path, str]]:
     """Give the file to open and how, so that SQLite leaves no `-wal` and `-shm` beside the user's file.
 
     Where no log lies beside a file in WAL mode nobody writes to it, and it is read as immutable. A log without the
@@ -90,11 +85,7 @@ def sqlite_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 class ViewTime:
-    """The time that the views of a source may take together while it is loaded: a view may have rows without end.
-
-    Args:
-        seconds: None takes VIEW_SECONDS.
-    """
+    """The time that the views of a source may take together while it is loaded: a view may have rows without end."""
 
     def __init__(self, seconds: float | None = None) -> None:
         self.seconds = VIEW_SECONDS if seconds is None else seconds
@@ -115,12 +106,10 @@ class ViewTime:
 
     @property
     def over(self) -> bool:
-        """Whether there is none left."""
         return self._left <= 0
 
 
 def sqlite_views(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the names of the views of a SQLite database."""
     return frozenset(name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'"))
 
 
@@ -144,5 +133,4 @@ def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, 
 
 
 def not_read(view: str, time_: ViewTime) -> str:
-    """Say that a view took too long to be read, and what to do."""
     return f"the view {view!r} was not read within {time_.seconds:g} s: save its rows as a table, or drop it"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from almanaq.errors import SourceError, UsageError, suggest
+from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.errors import MissingExtraError, SourceError, UsageError, suggest
+
+_MOST_BYTES = 2_000_000_000  # the most memory that the cells of one table may take as text
 
 
 class TableId(NamedTuple):
@@ -22,26 +25,16 @@ class TableId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table as text: what a retriever or a generator sees.
-
-    Attributes:
-        header: one name per column.
-        rows: cells as text, each row as long as `header`.
-        title: page title, caption or table name; "" where there is none.
-        section: section title; "" where there is none.
-        description: comments on the table and its columns; "" where there are none.
-        keys: names of primary and foreign key columns, `column -> table.column` for foreign ones.
-        context: all other metadata of the source.
-    """
+    """One table as text: what a retriever or a generator sees."""
 
     id: TableId
     header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    title: str = ""
+    rows: tuple[tuple[str, ...], ...]  # each as long as `header`
+    title: str = ""  # page title, caption or table name
     section: str = ""
-    description: str = ""
-    keys: tuple[str, ...] = ()
-    context: Mapping[str, object] = field(default_factory=dict)
+    description: str = ""  # comments on the table and its columns
+    keys: tuple[str, ...] = ()  # names of primary and foreign key columns, `column -> table.column` for foreign ones
+    context: Mapping[str, object] = field(default_factory=dict)  # all other metadata of the source
 
 
 class Corpus(Protocol):
@@ -53,13 +46,89 @@ class Corpus(Protocol):
 
 
 def check_distinct(corpus: Iterable[Table]) -> Iterator[Table]:
-    """Yield the tables of a corpus. Raises SourceError at a repeated id."""
+    """Yield the tables of a corpus; raises SourceError at a repeated id, and where there is no table."""
     seen: set[TableId] = set()
     for table in corpus:
         if table.id in seen:
             raise SourceError(f"table {table.id} occurs more than once in the corpus: ids must differ")
         seen.add(table.id)
         yield table
+    if not seen:
+        raise SourceError("the corpus holds no table")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTables:
+    """A Corpus: the ids of its tables, and how to read each; a table is read when the iteration reaches it."""
+
+    ids: tuple[TableId, ...]
+    read: Callable[[TableId], Table] = field(repr=False)
+    faults: list[str] = field(default_factory=list, repr=False)  # what could not be read; the iteration adds to it
+    held: object = field(default=None, repr=False)  # the folder of files that were fetched, which goes with its holder
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Table]:
+        read = 0
+        for table_id in self.ids:
+            try:
+                table = self.read(table_id)
+            except (SourceError, MissingExtraError) as error:
+                self._blame(f"{table_id} was left out: {error}")
+                continue
+            for warning in table.context.get("warnings", ()):  # type: ignore[attr-defined]
+                self._blame(str(warning))
+            read += 1
+            yield table
+        if self.ids and not read:
+            raise SourceError("; ".join(self.faults))
+
+    def _blame(self, message: str) -> None:
+        if message not in self.faults:
+            self.faults.append(message)
+
+
+def tables_corpus(tables: Mapping[str, Any], database: str, *, rows: int | None = None) -> SourceTables:
+    """Return Arrow tables by name as a corpus of one database, at most `rows` of each."""
+
+    def read(table_id: TableId) -> Table:
+        arrow = tables[table_id.table]
+        cells = tuple(_convert_rows(arrow if rows is None else arrow.slice(0, rows)))
+        return Table(table_id, tuple(arrow.column_names), cells, title=table_id.table)
+
+    return SourceTables(tuple(TableId(database, name) for name in tables), read)
+
+
+def read_cells(batches: Iterable[Any], where: str) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of Arrow batches as text. Raises SourceError where they take more memory than a table may."""
+    held = 0
+    for batch in batches:
+        raise_if_cancelled()
+        held += batch.nbytes
+        if held > _MOST_BYTES:
+            raise SourceError(
+                f"{where} holds more than {_MOST_BYTES // 10**6:,} MB when it is unpacked: leave out columns, or query "
+                "it with --db"
+            )
+        yield from _convert_rows(batch)
+
+
+def _convert_rows(batch: Any) -> Iterator[tuple[str, ...]]:
+    return zip(*(map(cell_text, column.to_pylist()) for column in batch.columns), strict=True)
+
+
+def cell_text(value: object) -> str:
+    """Return a value as the text of a cell: "" for NULL, the elements of an array joined by "; "."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "; ".join(cell_text(element) for element in value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return str(value)
 
 
 class Field(StrEnum):
@@ -78,16 +147,12 @@ DEFAULT_FIELDS = (Field.TITLE, Field.SECTION, Field.HEADER, Field.CELLS)
 
 
 def parse_fields(names: str | Sequence[str]) -> tuple[Field, ...]:
-    """Return the fields named in a list, or in text between commas, in the order of Field and without repeats.
-
-    Raises:
-        UsageError: a name is not a field, or none is named.
-
-    >>> parse_fields("title,header")
-    (<Field.TITLE: 'title'>, <Field.HEADER: 'header'>)
-    """
+    """Return the fields named in a list, or in text between commas, in the order of Field and without repeats."""
     listed = names.split(",") if isinstance(names, str) else names
-    chosen = {_parse_field(name) for name in listed if name.strip()}
+    chosen = {name.strip().lower(): name.strip() for name in listed if name.strip()}
+    for name, written in chosen.items():
+        if name not in tuple(Field):
+            raise UsageError(f"unknown field {written!r}{suggest(written, [field.value for field in Field])}")
     if not chosen:
         raise UsageError(f"no fields: name at least one of {', '.join(Field)}")
     return tuple(field for field in Field if field in chosen)
@@ -104,10 +169,7 @@ def field_text(table: Table, field: Field) -> str:
 
 
 def table_text(table: Table, fields: Sequence[Field], *, max_chars: int | None = None) -> str:
-    """Return the text of the declared fields, in order, cut at `max_chars` characters.
-
-    Rows beyond the limit are not read, so a long table costs no more than a short one.
-    """
+    """Return the text of the declared fields, in order, cut at `max_chars` characters; rows beyond are not read."""
     lines: list[str] = []
     size = 0
     for name in fields:
@@ -119,26 +181,13 @@ def table_text(table: Table, fields: Sequence[Field], *, max_chars: int | None =
     return "\n".join(lines)
 
 
-def _parse_field(name: str) -> Field:
-    try:
-        return Field(name.strip().lower())
-    except ValueError:
-        raise UsageError(
-            f"unknown field {name.strip()!r}{suggest(name.strip(), [field.value for field in Field])}"
-        ) from None
-
-
-def _rows(table: Table) -> Iterator[str]:
-    return (" | ".join(cell for cell in row if cell) for row in table.rows)
-
-
-_LINES: Mapping[Field, Callable[[Table], Iterator[str]]] = {
+_LINES: Mapping[Field, Callable[[Table], Iterable[str]]] = {
     # An identifier's underscores are word breaks to a reader and to an embedder's tokenizer.
-    Field.DATABASE: lambda table: iter((table.id.database.replace("_", " "),)),
-    Field.TITLE: lambda table: iter((table.title,)),
-    Field.SECTION: lambda table: iter((table.section,)),
-    Field.DESCRIPTION: lambda table: iter((table.description,)),
-    Field.HEADER: lambda table: iter((" | ".join(name for name in table.header if name),)),
-    Field.KEYS: lambda table: iter((", ".join(table.keys),)),
-    Field.CELLS: _rows,
+    Field.DATABASE: lambda table: (table.id.database.replace("_", " "),),
+    Field.TITLE: lambda table: (table.title,),
+    Field.SECTION: lambda table: (table.section,),
+    Field.DESCRIPTION: lambda table: (table.description,),
+    Field.HEADER: lambda table: (" | ".join(name for name in table.header if name),),
+    Field.KEYS: lambda table: (", ".join(table.keys),),
+    Field.CELLS: lambda table: (" | ".join(cell for cell in row if cell) for row in table.rows),
 }

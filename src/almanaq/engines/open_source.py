@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from almanaq.corpus.files.listing import KNOWN, as_list, find_named_files, find_path, kind_of
+from almanaq.corpus.files.listing import DUCKDB, KNOWN, as_list, find_named_files, find_path, kind_of
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
 from almanaq.corpus.sqlite import SQLITE, is_sqlite
 from almanaq.engines import interruption
@@ -173,7 +173,7 @@ class _Opener:
         suffix = path.suffix.lower()
         if path.is_dir() or kind_of(path) is not None or suffix in SQLITE or is_sqlite(path):
             return self.open_files([path])
-        from almanaq.engines.duckdb.engine import DUCKDB, open_duckdb_file
+        from almanaq.engines.duckdb.engine import open_duckdb_file
 
         if suffix in DUCKDB:
             return open_duckdb_file(path, schema=self.schema or schema_beside([path]))

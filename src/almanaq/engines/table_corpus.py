@@ -9,30 +9,28 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from almanaq.corpus.files.documents import read_documents
 from almanaq.corpus.files.listing import (
+    DUCKDB,
     KNOWN,
     Format,
     FoundFile,
     Listing,
     find_named_files,
     find_path,
+    join_files,
     kind_of,
     list_folder,
     list_paths,
     not_opened,
     total_bytes,
 )
-from almanaq.corpus.files.partitions import join_files
-from almanaq.corpus.files.reader import Header, SheetTable, clean_header, read_parts, read_rows, read_workbook
-from almanaq.corpus.readers import SourceTables, cell_text, read_cells, tables_corpus
+from almanaq.corpus.files.reader import read_parts, read_rows
+from almanaq.corpus.files.shape import Header, clean_header
+from almanaq.corpus.files.sheets import SheetTable, read_workbook
 from almanaq.corpus.schema_places import refuse_private
 from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables
-from almanaq.corpus.table import Table, TableId
-from almanaq.engines.duckdb.engine import DUCKDB, open_duckdb_file
-from almanaq.engines.files.load import open_files, parquet_source
+from almanaq.corpus.table import SourceTables, Table, TableId, cell_text, read_cells, tables_corpus
 from almanaq.engines.protocols import Database
 from almanaq.errors import DeadlineExceeded, MissingExtraError, SourceError, first_line
 from almanaq.sample import load as load_sample
@@ -81,6 +79,8 @@ def read_corpus(
         listing = list_folder(path, separate=separate)
         return _files(listing if separate else join_files(listing), rows)
     if path.suffix.lower() in DUCKDB:
+        from almanaq.engines.duckdb.engine import open_duckdb_file
+
         return database_corpus(open_duckdb_file(path), rows=rows, name=path.stem, view_seconds=VIEW_SECONDS)
     kind = kind_of(path)
     if kind is not None or path.suffix.lower() in SQLITE or is_sqlite(path):
@@ -95,7 +95,7 @@ def read_corpus(
 def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTables:
     """Return the tables of files; each sheet of a workbook is one."""
     readers: dict[TableId, Callable[[TableId], Table]] = {}
-    engine = cache(lambda: duckdb.connect(config=_READER))
+    engine = cache(_open_reader)
     faults = [str(problem) for problem in listing.problems]
     for found in listing.files:
         place = database or found.id.database
@@ -123,7 +123,15 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)
 
 
+def _open_reader() -> Any:
+    import duckdb  # here, as a search of CSV files needs none
+
+    return duckdb.connect(config=_READER)
+
+
 def _open_sqlite(rows: int | None, path: Path) -> SourceTables | SourceError:
+    from almanaq.engines.files.load import open_files
+
     try:
         return database_corpus(open_files(path), rows=rows, name=path.stem)
     except SourceError as error:  # kept, so that the file is not loaded again for each of its tables
@@ -166,9 +174,11 @@ def _file_table(found: FoundFile, rows: int | None, table_id: TableId) -> Table:
     return _text_table(table_id, header, (tuple(map(cell_text, row)) for row in read), notes)
 
 
-def _parquet_table(
-    engine: Callable[[], duckdb.DuckDBPyConnection], found: FoundFile, rows: int | None, table_id: TableId
-) -> Table:
+def _parquet_table(engine: Callable[[], Any], found: FoundFile, rows: int | None, table_id: TableId) -> Table:
+    import duckdb
+
+    from almanaq.engines.files.load import parquet_source
+
     rows, notes = _limit_rows(found, rows, table_id)
     file, limit = found.path.name, "" if rows is None else f" LIMIT {rows}"
     parts = [found]

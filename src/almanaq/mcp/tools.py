@@ -231,7 +231,7 @@ class Tools:
 
     @cached_property
     def _choose(self) -> Callable[..., tuple[str, ...]]:
-        from almanaq.retrieval.table_chooser import TableChooser
+        from almanaq.agent.table_chooser import TableChooser
 
         return TableChooser(k=MOST_RANKED)
 

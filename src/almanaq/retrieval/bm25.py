@@ -22,11 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
-from almanaq.errors import SourceError
-from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search_by_scores, top_k
+from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores, top_k
 from almanaq.text.index_terms import Analyzer
 
+_BLOCK = 4_000_000  # words per block of postings: some 300 MB
+_LOOKUP_COST = 16  # postings that can be added in the time of one look-up, or of sorting one table
+_SPARSE_SHARE = 0.03  # of tables up to which the seen ones are sorted; beyond it, scanning all scores is faster
+_ROUNDING = 1.000_01  # sums in float32 may differ from the bound in their last digits
+_SHOWN_CHARS, _SHOWN_CELLS = 160, 6  # of a field's text, and matching cells, that are shown
 WEIGHTS: Mapping[Field, float] = {
     Field.DATABASE: 2.0,
     Field.TITLE: 3.0,
@@ -36,9 +39,6 @@ WEIGHTS: Mapping[Field, float] = {
     Field.KEYS: 0.5,
     Field.CELLS: 1.0,
 }
-
-
-_BLOCK = 4_000_000  # words per block of postings: some 300 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +53,20 @@ class BM25Options:
 
 @dataclass(frozen=True)
 class BM25:
-    """Builds BM25 indexes over declared fields.
-
-    >>> corpus = [Table(TableId("zoo", "a"), ("lion",), ()), Table(TableId("zoo", "b"), ("x",), (("lion",),))]
-    >>> ((first, second),) = BM25().index(corpus, ["header", "cells"]).search(["lions"], k=2)
-    >>> first.id.table, first.score > second.score  # a word in a header counts more
-    ('a', True)
-    """
-
     options: BM25Options = BM25Options()
     name: str = "bm25"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> BM25Index:
-        """Index a corpus, read once, table by table.
-
-        Raises:
-            UsageError: an unknown field.
-            SourceError: the corpus is empty or repeats an id.
-        """
         chosen = parse_fields(fields)
         building = PostingsWriter(chosen, Analyzer(self.options.language))
         for table in check_distinct(corpus):
             building.add(table)
-        if not building.ids:
-            raise SourceError("the corpus holds no table")
         return building.finish(self.options)
 
 
 @dataclass(frozen=True)
 class BM25Index:
-    """For each term, the tables that contain it and what it adds to their scores.
-
-    The postings of term t are `tables[starts[t]:starts[t + 1]]` and `weights[…]`, in corpus order.
-    """
+    """The postings of term t are `tables[starts[t]:starts[t + 1]]`, with what it adds to their scores."""
 
     ids: Sequence[TableId]
     terms: Mapping[str, int]
@@ -95,7 +76,6 @@ class BM25Index:
     analyzer: Analyzer
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best tables that share a term with it."""
         return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
@@ -124,7 +104,6 @@ class Postings:
     held: NDArray[np.int64]
 
     def starts(self) -> NDArray[np.int64]:
-        """Return the offsets of each term's postings, and the end of the last."""
         return np.concatenate([[0], np.cumsum(self.held)]).astype(np.int64)
 
 
@@ -139,7 +118,6 @@ class PostingsWriter:
         self.lengths = {name: array("i") for name in fields}
 
     def add(self, table: Table) -> None:
-        """Add a table."""
         self.ids.append(table.id)
         numbers = self.terms
         for name, words in self.words.items():
@@ -148,7 +126,6 @@ class PostingsWriter:
             words.extend([numbers.setdefault(term, len(numbers)) for term in found])
 
     def finish(self, options: BM25Options) -> BM25Index:
-        """Weigh, sum over fields, saturate and multiply by the inverse document frequency."""
         made = self.postings(options, self.means())
         size = max(1, len(self.ids))
         rarity = np.log1p((size - made.held + 0.5) / (made.held + 0.5))
@@ -161,10 +138,7 @@ class PostingsWriter:
         return {name: float(each[each > 0].mean()) if (each > 0).any() else 1.0 for name, each in lengths.items()}
 
     def postings(self, options: BM25Options, means: Mapping[str, float]) -> Postings:
-        """Return the postings of all terms, in order.
-
-        `means` are the mean field lengths for normalization.
-        """
+        """Return the postings of all terms, in order, normalized by the mean field lengths."""
         count = np.zeros(len(self.terms), dtype=np.int64)
         for words in self.words.values():
             count += np.bincount(np.frombuffer(words, dtype=np.int32), minlength=len(count))
@@ -179,7 +153,6 @@ class PostingsWriter:
         return Postings(*(np.concatenate([getattr(each, part) for each in blocks]) for part in Postings.__slots__))
 
     def _block(self, first: int, after: int, options: BM25Options, means: Mapping[str, float]) -> Postings:
-        """Return the postings of the terms from `first` to before `after`."""
         size = max(1, len(self.ids))
         keys, parts = [], []
         for name, buffer in self.words.items():
@@ -198,35 +171,20 @@ class PostingsWriter:
         return Postings(tables.astype(np.int32), weights.astype(np.float32), held)
 
 
-_LOOKUP_COST = 16
-"""Postings that can be added in the time of one look-up, or of sorting one table."""
-
-_SPARSE_SHARE = 0.03
-"""Share of tables up to which the seen ones are sorted; beyond it, scanning all scores is faster."""
-
-
 @dataclass(frozen=True, slots=True)
 class TermPart:
-    """A term's postings in one segment, whose first table has the position `base`.
-
-    Attributes:
-        total, squares: the sums of the weights and of their squares.
-    """
+    """A term's postings in one segment, whose first table has the position `base`."""
 
     base: int
     tables: NDArray[np.int32]
     weights: NDArray[np.float32]
-    total: float = 0.0
-    squares: float = 0.0
+    total: float = 0.0  # of the weights
+    squares: float = 0.0  # the sum of the squares of the weights
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term of a question; its weight in a table is at most 1.
-
-    Attributes:
-        worth: what a weight of 1 adds to a score.
-    """
+    """A term of a question; its weight in a table is at most 1, which adds `worth` to the score."""
 
     worth: np.float32
     parts: Sequence[TermPart]
@@ -235,12 +193,10 @@ class Term:
         return sum(len(part.tables) for part in self.parts)
 
     def add_all(self, scores: Scores) -> None:
-        """Add the term's score to every table that contains it."""
         for part in self.parts:
             scores[part.base : part.base + int(part.tables[-1]) + 1][part.tables] += part.weights * self.worth
 
     def add_to(self, scores: Scores, places: NDArray[np.intp]) -> None:
-        """Add the term's score to the scores of some tables, given by sorted positions."""
         for part in self.parts:
             first, after = np.searchsorted(places, [part.base, part.base + int(part.tables[-1]) + 1])
             wanted = (places[first:after] - part.base).astype(np.int32)
@@ -249,37 +205,33 @@ class Term:
             scores[first:after][held] += part.weights[found[held]] * self.worth
 
 
-def score_tables(terms: Sequence[Term], places: NDArray[np.intp]) -> Scores:
-    """Return the scores of some tables, given by sorted positions."""
-    scores = np.zeros(len(places), dtype=np.float32)
-    for term in sorted(terms, key=lambda term: -term.worth):
-        term.add_to(scores, places)
-    return scores
-
-
 def best_tables(terms: Sequence[Term], size: int, k: int, dead: NDArray[np.int64]) -> tuple[NDArray[np.intp], Scores]:
-    """Return the positions of the k best of `size` tables that contain a term, best first, and their scores.
-
-    Ties are in order of position; `dead` are the positions of deleted tables.
-    """
+    """Return the positions of the k best of `size` tables with a term, but not of `dead` ones, and their scores."""
     rarest_first = sorted(terms, key=lambda term: -term.worth)
     left = np.cumsum([term.worth for term in reversed(rarest_first)])[::-1]
     scores = np.zeros(size, dtype=np.float32)
     scores[dead] = -np.inf
     postings = sum(map(len, terms))
-    added = 0
+    added, looked_up = 0, []
     for number, term in enumerate(rarest_first):
         if added and postings - added > min(added * _LOOKUP_COST, size):
             seen = _find_seen(scores, rarest_first[:number], added)
-            lacking = _kth_best(scores[seen], k) - left[number] * _ROUNDING
-            if lacking > 0:
+            if len(seen) >= k:
+                kth = np.partition(scores[seen], len(seen) - k)[len(seen) - k]
+                lacking = kth - left[number] * _ROUNDING
                 places = seen[scores[seen] >= lacking]
-                if len(places) * _LOOKUP_COST < postings - added:
-                    return _rank(_finish_scores(scores, places, rarest_first[number:]), places, k)
+                if lacking > 0 and len(places) * _LOOKUP_COST < postings - added:
+                    looked_up = rarest_first[number:]
+                    break
         term.add_all(scores)
         added += len(term)
-    places = _find_seen(scores, rarest_first, added)
-    return _rank(scores[places], places, k)
+    else:
+        places = _find_seen(scores, rarest_first, added)
+    found = scores[places]
+    for term in looked_up:
+        term.add_to(found, places)
+    best = top_k(found, k)
+    return places[best], found[best]
 
 
 def _find_seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[np.intp]:
@@ -292,38 +244,8 @@ def _find_seen(scores: Scores, terms: Sequence[Term], postings: int) -> NDArray[
     return places
 
 
-def _finish_scores(scores: Scores, places: NDArray[np.intp], terms: Sequence[Term]) -> Scores:
-    """Return the scores of the remaining candidates, looking up the last terms."""
-    left = scores[places]
-    for term in terms:
-        term.add_to(left, places)
-    return left
-
-
-def _rank(scores: Scores, places: NDArray[np.intp], k: int) -> tuple[NDArray[np.intp], Scores]:
-    best = top_k(scores, k)
-    return places[best], scores[best]
-
-
-_ROUNDING = 1.000_01
-"""Sums in float32 may differ from the bound in their last digits."""
-
-
-def _kth_best(scores: Scores, k: int) -> float:
-    """Return the k-th highest score; 0 where there are fewer."""
-    return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else 0.0
-
-
-_SHOWN_CHARS = 160  # of a field's text that are shown
-_SHOWN_CELLS = 6  # matching cells that are shown
-
-
 def explain_match(question: str, table: Table, fields: Sequence[Field], analyzer: Analyzer | None = None) -> list[str]:
-    """Explain a hit in lines: each declared field's text with the matched terms, then the best matching cells.
-
-    Args:
-        analyzer: the index's analyzer; None takes the default one.
-    """
+    """Explain a hit in lines: each declared field's text with the matched terms, then the best matching cells."""
     analyzer = analyzer or Analyzer()
     asked = dict.fromkeys(analyzer.terms(question))
     lines = []
@@ -351,18 +273,16 @@ def matching_cells(asked: Mapping[str, None], table: Table, analyzer: Analyzer) 
             if shared:
                 scored.append((-together, number, -len(shared), column or "unnamed column", cell))
     return [
-        f"row {number}, {column}: {_excerpt(cell, asked, analyzer)}"
+        f"row {number}, {column}: {_cut_around_match(cell, asked, analyzer)}"
         for _, number, _, column, cell in sorted(scored)[:_SHOWN_CELLS]
     ]
 
 
-def _excerpt(text: str, asked: Mapping[str, None], analyzer: Analyzer) -> str:
-    """Return a text; of a long one, the excerpt around the first matched term."""
+def _cut_around_match(text: str, asked: Mapping[str, None], analyzer: Analyzer) -> str:
     if len(text) <= _SHOWN_CHARS:
         return text
     words = re.finditer(r"\S+", text)
     found = next((word.start() for word in words if not asked.keys().isdisjoint(analyzer.terms(word.group()))), 0)
     start = max(0, min(found - _SHOWN_CHARS // 4, len(text) - _SHOWN_CHARS))
-    return (
-        f"{'…' if start else ''}{text[start : start + _SHOWN_CHARS]}{'…' if start + _SHOWN_CHARS < len(text) else ''}"
-    )
+    end = start + _SHOWN_CHARS
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

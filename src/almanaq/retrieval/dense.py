@@ -19,39 +19,23 @@ from almanaq.corpus.table import (
     parse_fields,
     table_text,
 )
-from almanaq.errors import SourceError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
-from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search_by_scores
+from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores
 
-MAX_CHARS = 2048
-"""Characters of a table that are embedded: more than fit into MiniLM's window of 256 tokens."""
-
-PART_CHARS = 512
-"""Characters of a row, with title and column names, that are embedded."""
+MAX_CHARS = 2048  # of a table that are embedded: more than fit into MiniLM's window of 256 tokens
+PART_CHARS = 512  # of a row, with title and column names, that are embedded
+VIEW_ROWS = 12  # of a table that are embedded, spread evenly, as neighbouring rows are similar
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Builds indexes of one vector per table.
-
-    Args:
-        store: embeds texts, each once ever.
-        max_chars: how much of a table's text is embedded.
-    """
+    """Builds indexes of one vector per table, of its first `max_chars` characters."""
 
     store: VectorStore
     max_chars: int = MAX_CHARS
     name: str = "dense"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:
-        """Embed a corpus.
-
-        Raises:
-            UsageError: an unknown field.
-            SourceError: the corpus is empty or repeats an id.
-            ModelError: the embedder fails.
-        """
         chosen = parse_fields(fields)
         ids, texts, starts = collect_texts(corpus, lambda table: [table_text(table, chosen, max_chars=self.max_chars)])
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
@@ -60,11 +44,7 @@ class Dense:
 def collect_texts(
     corpus: Corpus, texts_of: Callable[[Table], Iterable[str]]
 ) -> tuple[list[TableId], list[str], NDArray[np.intp]]:
-    """Return the tables of a corpus, the concatenated list of their texts, and where each table's texts start.
-
-    Raises:
-        SourceError: the corpus is empty or repeats an id.
-    """
+    """Return the tables of a corpus, the concatenated list of their texts, and where each table's texts start."""
     ids: list[TableId] = []
     texts: list[str] = []
     starts: list[int] = []
@@ -72,8 +52,6 @@ def collect_texts(
         ids.append(table.id)
         starts.append(len(texts))
         texts.extend(texts_of(table))
-    if not ids:
-        raise SourceError("the corpus holds no table")
     return ids, texts, np.array(starts)
 
 
@@ -87,7 +65,6 @@ class DenseIndex:
     store: VectorStore
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest cosines."""
         return search_by_scores(self, questions, k)
 
     def scores(self, questions: Sequence[str]) -> Scores:
@@ -105,24 +82,16 @@ def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
     if Field.CELLS not in fields:
         return []
     titles = title_lines(table, fields)
-    named = Field.HEADER in fields
-    return [
-        "\n".join([*titles, "; ".join(_pairs(table.header if named else (), row))])[:PART_CHARS] for row in table.rows
-    ]
+    names = table.header if Field.HEADER in fields else ("",) * len(table.header)
+    texts = []
+    for row in table.rows:
+        pairs = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]
+        texts.append("\n".join([*titles, "; ".join(pairs)])[:PART_CHARS])
+    return texts
 
 
 def title_lines(table: Table, fields: Sequence[Field]) -> list[str]:
-    """Return the table's title and section, where they are declared."""
     return [line for name in (Field.TITLE, Field.SECTION) if name in fields for line in field_lines(table, name)]
-
-
-def _pairs(header: Sequence[str], row: Sequence[str]) -> list[str]:
-    names = header or ("",) * len(row)
-    return [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=True) if cell]
-
-
-VIEW_ROWS = 12
-"""Rows of a table that are embedded, spread evenly, as neighbouring rows are similar."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +99,7 @@ class Aspects:
     """Builds indexes of several vectors per table: of its text, title, header, description and rows.
 
     A question that names a column and one that names a film each come close to one view of the right table, where a
-    single vector of everything is close to neither.
-
-    Args:
-        store: embeds texts, each once ever.
-        rows: how many rows of a table are embedded, without its titles.
+    single vector of everything is close to neither. `rows` of a table are embedded, without its titles.
     """
 
     store: VectorStore
@@ -183,7 +148,6 @@ def main_text(table: Table, fields: Sequence[Field]) -> str:
 
 
 def _make_views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
-    """Return a function per view that makes its texts, at least one per table."""
     inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
     titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
     views: dict[str, Callable[[Table], list[str]]] = {
@@ -196,9 +160,10 @@ def _make_views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Ta
     if Field.DESCRIPTION in fields:
         views["dense_description"] = lambda table: [field_text(table, Field.DESCRIPTION)[:MAX_CHARS]]
     if Field.CELLS in fields and rows:
-        views["dense_row"] = lambda table: _sample_evenly(row_texts(table, inside), rows) or [""]
+
+        def sample_rows(table: Table) -> list[str]:
+            texts = row_texts(table, inside)
+            return [texts[place * len(texts) // rows] for place in range(rows)] if len(texts) > rows else texts or [""]
+
+        views["dense_row"] = sample_rows
     return views
-
-
-def _sample_evenly(texts: list[str], most: int) -> list[str]:
-    return texts if len(texts) <= most else [texts[place * len(texts) // most] for place in range(most)]

@@ -26,32 +26,33 @@ from numpy.typing import NDArray
 from almanaq.corpus.table import Field, Table, field_text
 from almanaq.text.index_terms import Analyzer, words
 
+# Stopwords that still tell what is asked for.
 QUESTION_WORDS = frozenset("who whom whose when where which what why how".split())
-"""Stopwords that still tell what is asked for."""
+CELL, ROW, FIRST_FIELD = -1, -2, -10
+FIELD_MARKS: Mapping[Field, int] = {name: FIRST_FIELD - number for number, name in enumerate(Field)}  # begin each field
+LOWEST_MARK = FIRST_FIELD - len(FIELD_MARKS)
+_CACHED_CELLS = 500_000  # cells whose terms are cached while streams are written: some 150 MB at most
+_CACHED_CHARS = 80
+_MOST_COLUMNS = 64  # columns further right count as the last
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class WordAssociation:
-    """Vectors of words: row `asked[word]` of `asking` for a question's, row `named[word]` of `naming` for a header's.
-
-    Attributes:
-        named: the words of column names, in the order of `naming`.
-    """
+    """Vectors of words: row `asked[word]` of `asking` for a question's, those of `named` in `naming` for a header's."""
 
     asked: Mapping[str, int]
     named: tuple[str, ...]
-    asking: NDArray[np.float32]
-    naming: NDArray[np.float32]
+    asking: Floats
+    naming: Floats
 
-    def scores(self, question: Iterable[str], headers: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Return how well a question with these words goes with tables.
-
-        Args:
-            headers: which words of `named` each table's header has, shape (tables, words).
-        """
+    def scores(self, question: Iterable[str], headers: NDArray[np.bool_]) -> Floats:
+        """Return how well a question goes with tables; `headers` says which words of `named` theirs have, by row."""
         rows = [self.asked[word] for word in question if word in self.asked]
         tables = (headers @ self.naming) / np.sqrt(np.maximum(headers.sum(axis=1, keepdims=True), 1))
-        made: NDArray[np.float32] = (tables @ self.asking[rows].sum(axis=0)) / np.sqrt(max(len(rows), 1))
+        made: Floats = (tables @ self.asking[rows].sum(axis=0)) / np.sqrt(max(len(rows), 1))
         return made
 
 
@@ -61,62 +62,38 @@ def question_words(question: str, analyzer: Analyzer) -> set[str]:
 
 
 def load_word_association(*, statements: bool) -> WordAssociation:
-    """Load the learned vectors, for questions or for statements to be checked."""
-    style, arrays = ("statements" if statements else "questions"), _load_arrays()
+    style, arrays = ("statements" if statements else "questions"), _read_arrays()
     asked = {word.decode(): row for row, word in enumerate(arrays["asked"].tolist())}
     named = tuple(word.decode() for word in arrays["named"].tolist())
-    return WordAssociation(asked, named, *(_load_vectors(f"{style}_{side}") for side in ("asking", "naming")))
-
-
-def _load_vectors(name: str) -> NDArray[np.float32]:
-    arrays = _load_arrays()
-    made: NDArray[np.float32] = arrays[name].astype(np.float32) * arrays[f"{name}_scale"].astype(np.float32)
-    return made
+    names = (f"{style}_asking", f"{style}_naming")
+    vectors = (arrays[name].astype(np.float32) * arrays[f"{name}_scale"].astype(np.float32) for name in names)
+    return WordAssociation(asked, named, *vectors)
 
 
 @lru_cache(maxsize=1)
-def _load_arrays() -> Mapping[str, NDArray[np.generic]]:
+def _read_arrays() -> Mapping[str, NDArray[np.generic]]:
     kept = files("almanaq.retrieval").joinpath("word_association.npz").read_bytes()
     with np.load(BytesIO(kept), allow_pickle=False) as arrays:
         return dict(arrays)
 
 
-CELL, ROW, FIRST_FIELD = -1, -2, -10
-FIELD_MARKS: Mapping[Field, int] = {name: FIRST_FIELD - number for number, name in enumerate(Field)}
-"""The mark that begins each field."""
-
-LOWEST_MARK = FIRST_FIELD - len(FIELD_MARKS)
-
-
 @dataclass(frozen=True, slots=True)
 class TermStreams:
-    """The streams of tables, and in how many tables each term occurs.
+    """The streams of tables: that of table i is `tokens[starts[i]:starts[i + 1]]`."""
 
-    Attributes:
-        size: the number of tables in the corpus.
-        terms: the number of each term.
-        tokens: all streams, concatenated; that of table i is `tokens[starts[i]:starts[i + 1]]`.
-        held: per term, the number of tables that contain it.
-    """
-
-    size: int
-    terms: Mapping[str, int]
-    starts: NDArray[np.int64]
+    size: int  # of the corpus
+    terms: Mapping[str, int]  # the number of each
+    starts: Ints
     tokens: NDArray[np.int32]
-    held: NDArray[np.int32]
+    held: NDArray[np.int32]  # per term, the number of tables that contain it
     analyzer: Analyzer
 
-    def rarity(self) -> NDArray[np.float32]:
-        """Return each term's inverse document frequency, as in BM25."""
+    def rarity(self) -> Floats:
         return np.log1p((self.size - self.held + 0.5) / (self.held + 0.5)).astype(np.float32)
 
 
 class StreamWriter:
-    """Turns tables into streams, one table at a time.
-
-    Args:
-        terms: existing numbers of terms; new terms are added.
-    """
+    """Turns tables into streams, one table at a time; new terms are added to `terms`."""
 
     def __init__(self, fields: Sequence[Field], analyzer: Analyzer, terms: dict[str, int] | None = None) -> None:
         self.fields = fields
@@ -127,17 +104,18 @@ class StreamWriter:
         self._cells: dict[str, list[int]] = {}
 
     def add(self, table: Table) -> None:
-        """Append the stream of a table."""
         for name in self.fields:
             self.tokens.append(FIELD_MARKS[name])
             self.tokens.extend(self._field(table, name))
         self.starts.append(len(self.tokens))
 
     def finish(self) -> TermStreams:
-        """Return the streams of all added tables."""
         tokens = np.frombuffer(self.tokens, dtype=np.int32) if self.tokens else np.zeros(0, np.int32)
         starts = np.frombuffer(self.starts, dtype=np.int64)
-        held = count_tables_by_term(tokens, starts, len(self.terms))
+        tables = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
+        real = tokens >= 0
+        pairs = np.unique(tokens[real] * np.int64(len(starts)) + tables[real])
+        held = np.bincount(pairs // len(starts), minlength=len(self.terms)).astype(np.int32)
         return TermStreams(len(starts) - 1, self.terms, starts, tokens, held, self.analyzer)
 
     def _field(self, table: Table, name: Field) -> Iterator[int]:
@@ -166,21 +144,6 @@ class StreamWriter:
         return known
 
 
-_CACHED_CELLS = 500_000  # cells whose terms are cached while streams are written: some 150 MB at most
-_CACHED_CHARS = 80
-
-
-def count_tables_by_term(tokens: NDArray[np.int32], starts: NDArray[np.int64], size: int) -> NDArray[np.int32]:
-    """Return per term the number of tables that contain it."""
-    tables = np.repeat(np.arange(len(starts) - 1, dtype=np.int64), np.diff(starts))
-    real = tokens >= 0
-    pairs = np.unique(tokens[real] * np.int64(len(starts)) + tables[real])
-    return np.bincount(pairs // len(starts), minlength=size).astype(np.int32)
-
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
-
 FEATURES = (
     "title",  # share of the question's idf mass that the title and section hold
     "title_whole",  # share of the title's own idf mass that the question holds
@@ -207,12 +170,7 @@ FEATURES = (
 )
 
 _TITLE, _HEADER, _PROSE, _CELLS = range(4)
-_GROUP_OF = {
-    Field.TITLE: _TITLE,
-    Field.SECTION: _TITLE,
-    Field.HEADER: _HEADER,
-    Field.CELLS: _CELLS,
-}
+_GROUP_OF = {Field.TITLE: _TITLE, Field.SECTION: _TITLE, Field.HEADER: _HEADER, Field.CELLS: _CELLS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +194,6 @@ class Featurizer:
         self._place = np.full(len(self._rarity) - LOWEST_MARK + 1, -1, dtype=np.int64)
 
     def features(self, question: str, tables: Sequence[int], association: WordAssociation | None = None) -> Floats:
-        """Return the features of tables, given by number, shape (tables, FEATURES)."""
         asked = self._parse_question(question)
         if asked is None or not len(tables):
             return np.zeros((len(tables), len(FEATURES)), dtype=np.float32)
@@ -264,7 +221,6 @@ class Featurizer:
 
     @contextmanager
     def _with_positions(self, numbers: Ints) -> Iterator[None]:
-        """Map these terms to their positions in `_place` inside the block."""
         self._place[numbers] = np.arange(len(numbers))
         try:
             yield
@@ -318,19 +274,14 @@ def _gather(streams: TermStreams, tables: Sequence[int]) -> _Texts:
     groups = _GROUPS[-tokens[fields]] if len(tokens) else tokens.astype(np.int64)
     begins = tokens == ROW
     rows = np.cumsum(begins) - 1
-    return _Texts(tokens, owners, groups, rows, owners[begins], np.cumsum(marked), _columns(tokens, owners))
-
-
-def _columns(tokens: NDArray[np.int32], owners: Ints) -> Ints:
-    """Return the column of each token: the number of cells since its row, or the header, began."""
+    # A token's column is the number of cells since its row, or the header, began.
     cells = np.cumsum(tokens == CELL)
-    line = np.maximum.accumulate(np.where((tokens == ROW) | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
+    line = np.maximum.accumulate(np.where(begins | (tokens <= FIRST_FIELD), np.arange(len(tokens)), 0))
     place = np.clip(cells - cells[line] - 1, 0, _MOST_COLUMNS - 1) if len(tokens) else cells
-    columns: Ints = owners * _MOST_COLUMNS + place
-    return columns
+    columns = owners * _MOST_COLUMNS + place
+    return _Texts(tokens, owners, groups, rows, owners[begins], np.cumsum(marked), columns)
 
 
-_MOST_COLUMNS = 64  # columns further right count as the last
 _GROUPS = np.full(-LOWEST_MARK + 1, _PROSE, dtype=np.int64)
 for _name, _mark in FIELD_MARKS.items():
     _GROUPS[-_mark] = _GROUP_OF.get(_name, _PROSE)
@@ -349,8 +300,11 @@ def _compare(asked: _QuestionTerms, texts: _Texts, place: Ints, rarity: Floats) 
     in_cells = groups == _CELLS
     in_row = _terms_by_row(texts, hits[in_cells], at[in_cells], terms)
     framed = in_row | (held[:, _TITLE] | held[:, _HEADER])[texts.row_tables]
-    pairs = _find_pairs(asked, texts, places, hits, size)
-    whole = _find_whole_pieces(asked, texts, places, hits)
+    first = hits[:-1][np.diff(hits) == 1]
+    found = asked.pairs[places[first], places[first + 1]]
+    pairs = np.zeros((size, len(asked.pair_worth)), dtype=bool)
+    pairs[texts.tables[first[found >= 0]], found[found >= 0]] = True
+    whole = _find_whole_pieces(texts, hits, first[found >= 0])
     entities, values, columns = _find_covered_terms(texts, whole, places, size, terms)
     inside = whole[texts.groups[whole] == _CELLS]
     named, column = _by_column(texts, hits, at, held.shape)
@@ -384,7 +338,6 @@ def _compare(asked: _QuestionTerms, texts: _Texts, place: Ints, rarity: Floats) 
 
 
 def _terms_by_row(texts: _Texts, hits: Ints, at: Ints, terms: int) -> NDArray[np.bool_]:
-    """Return which of the question's terms each row contains."""
     held = np.zeros((len(texts.row_tables), terms), dtype=bool)
     held[texts.rows[hits], at] = True
     return held
@@ -428,7 +381,6 @@ def _max_by_table(scores: Floats, tables: Ints, size: int) -> Floats:
 
 
 def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: int) -> Floats:
-    """Return how much of a field's idf mass the question contains."""
     own = np.flatnonzero((texts.tokens >= 0) & (texts.groups == group))
     worth = rarity[texts.tokens[own]]
     whole = np.bincount(texts.tables[own], weights=worth, minlength=size)
@@ -437,23 +389,12 @@ def _own_share(texts: _Texts, places: Ints, rarity: Floats, group: int, size: in
     return shares
 
 
-def _find_pairs(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints, size: int) -> NDArray[np.bool_]:
-    """Return which of the question's adjacent pairs are adjacent in each table."""
-    anywhere = np.zeros((size, len(asked.pair_worth)), dtype=bool)
-    first = hits[:-1][np.diff(hits) == 1]
-    found = asked.pairs[places[first], places[first + 1]]
-    first, found = first[found >= 0], found[found >= 0]
-    anywhere[texts.tables[first], found] = True
-    return anywhere
-
-
-def _find_whole_pieces(asked: _QuestionTerms, texts: _Texts, places: Ints, hits: Ints) -> Ints:
+def _find_whole_pieces(texts: _Texts, hits: Ints, joined: Ints) -> Ints:
     """Return the positions of terms in cells and column names that the question contains word for word."""
+    # `joined` are the positions of terms whose next one follows them in the question, too.
     pieces = int(texts.pieces[-1]) + 1
     length = np.bincount(texts.pieces[texts.tokens >= 0], minlength=pieces)
     held = np.bincount(texts.pieces[hits], minlength=pieces)
-    first = hits[:-1][np.diff(hits) == 1]
-    joined = first[asked.pairs[places[first], places[first + 1]] >= 0]
     together = np.bincount(texts.pieces[joined], minlength=pieces)
     whole = (length > 0) & (held == length) & (together == length - 1)
     kept: Ints = hits[whole[texts.pieces[hits]]]

@@ -15,11 +15,11 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import numpy as np
 from numpy.lib import format as npy
@@ -28,11 +28,12 @@ from numpy.typing import DTypeLike, NDArray
 from almanaq.errors import SourceError
 from almanaq.models.private_files import open_private
 
-SUMS = "sums.bin"
+FORMAT, VERSION = "almanaq-table-index", 5
+MANIFEST, SUMS, LOCK = "manifest.json", "sums.bin", ".lock"
+_SEGMENT = re.compile(r"segment-[0-9a-f]{12}")
 _SHIFT = 14  # a block is 16 KiB, whose checksum takes some microseconds
 _BLOCK_BYTES = 1 << _SHIFT
 _HEADER_BYTES = 4096  # an array's header is shorter
-_DIGEST_BYTES = 16
 
 D = TypeVar("D", bound=np.generic)
 
@@ -48,12 +49,7 @@ class DamagedFile(SourceError):
 
 
 class CheckedArray(Generic[D]):
-    """An array in a memory-mapped file; every part that is returned has been verified.
-
-    Args:
-        raw: the whole file; `sums`: the checksums of its blocks.
-        array: the array within, as a view.
-    """
+    """An array, a view into a memory-mapped file (`raw`); every part that is returned has been verified."""
 
     __slots__ = ("_array", "_bounds", "_file", "_head", "_left", "_raw", "_row", "_seen", "_sums", "_view")
 
@@ -74,7 +70,6 @@ class CheckedArray(Generic[D]):
         self._bounds = least, most
 
     def all(self) -> NDArray[D]:
-        """Return the whole array."""
         if self._left:
             self._check(range(len(self._sums)))
         return self._array
@@ -90,7 +85,6 @@ class CheckedArray(Generic[D]):
         return self._array[start:stop]
 
     def at(self, places: NDArray[Any]) -> NDArray[D]:
-        """Return the items at some positions."""
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._array):
             raise DamagedFile(self._file, "it has no items at some places that are named")
         if self._left and len(places):
@@ -102,39 +96,29 @@ class CheckedArray(Generic[D]):
 
     def _check(self, blocks: Sequence[int]) -> None:
         for block in blocks:
-            if not self._seen[block]:
-                if zlib.crc32(self._raw[block << _SHIFT : (block + 1) << _SHIFT].data) != self._sums[block]:
-                    raise DamagedFile(self._file, f"block {block} has changed since it was written")
-                if self._bounds is not None:
-                    self._check_bounds(block, *self._bounds)
-                self._seen[block] = 1
+            if self._seen[block]:
+                continue
+            if zlib.crc32(self._raw[block << _SHIFT : (block + 1) << _SHIFT].data) != self._sums[block]:
+                raise DamagedFile(self._file, f"block {block} has changed since it was written")
+            if self._bounds is not None:
+                first = max(0, (block << _SHIFT) - self._head) // self._row
+                items = self._array[first : max(0, ((block + 1) << _SHIFT) - self._head) // self._row + 1]
+                if items.size and not self._bounds[0] <= items.min() <= items.max() <= self._bounds[1]:
+                    raise DamagedFile(self._file, f"block {block} points outside the index")
+            self._seen[block] = 1
         # Recounted rather than decremented, as two threads may verify the same block.
         self._left = self._seen.count(0)
-
-    def _check_bounds(self, block: int, least: int, most: int) -> None:
-        first = max(0, (block << _SHIFT) - self._head) // self._row
-        items = self._array[first : max(0, ((block + 1) << _SHIFT) - self._head) // self._row + 1]
-        if items.size and not least <= items.min() <= items.max() <= most:
-            raise DamagedFile(self._file, f"block {block} points outside the index")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentChecksums:
-    """The checksums of a segment's files, by name."""
+    """The sizes of a segment's files and the checksums of their blocks, by name."""
 
     sizes: Mapping[str, int]
     by_file: Mapping[str, NDArray[np.uint32]]
 
     def open(self, file: Path, dtype: DTypeLike, *, width: int | None = None, rows: bool = False) -> CheckedArray[Any]:
-        """Memory-map a file.
-
-        Args:
-            dtype: of its numbers; a file other than `.npy` consists of them alone.
-            width: numbers per item, where fixed; `rows`: as many as the file says.
-
-        Raises:
-            OSError: it is missing; ValueError: it has another size or type.
-        """
+        """Memory-map a file of items of `width` numbers, or `rows` of any. Raises OSError or ValueError."""
         if file.stat().st_size != self.sizes.get(file.name):
             raise ValueError(f"{file.parent.name}/{file.name} is cut off")
         raw = np.asarray(np.memmap(file, dtype=np.uint8, mode="r"))
@@ -155,6 +139,14 @@ class SegmentChecksums:
         return CheckedArray(file, raw, sums, raw[head.tell() :].view(found).reshape(shape))
 
 
+def write_file(file: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a private file; its content is on disk when this returns."""
+    with open(file, "wb", opener=open_private) as opened:
+        write(opened)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
 def write_sums(folder: Path) -> str:
     """Write the checksums of all files in a folder; return the hash of the checksum file."""
     sizes: dict[str, int] = {}
@@ -165,35 +157,26 @@ def write_sums(folder: Path) -> str:
             while block := opened.read(_BLOCK_BYTES):
                 sums.append(zlib.crc32(block))
     content = json.dumps(sizes).encode() + b"\n" + np.array(sums, dtype="<u4").tobytes()
-    with open(folder / SUMS, "wb", opener=open_private) as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    return _hash_sums(content)
+    write_file(folder / SUMS, lambda out: out.write(content))
+    return _hash(content)
 
 
 def read_sums(folder: Path, expected: str) -> SegmentChecksums:
     """Read the checksums of a folder. Raises OSError or ValueError where they are missing or not those expected."""
     content = (folder / SUMS).read_bytes()
-    if _hash_sums(content) != expected:
+    if _hash(content) != expected:
         raise ValueError(f"{folder.name}/{SUMS} has changed since it was written")
     head, _, rest = content.partition(b"\n")
     sizes = {str(name): int(size) for name, size in json.loads(head).items()}
-    sums, start, by_file = np.frombuffer(rest, dtype="<u4"), 0, {}
-    for name, size in sizes.items():
-        blocks = (size + _BLOCK_BYTES - 1) >> _SHIFT
-        by_file[name] = sums[start : start + blocks]
-        start += blocks
-    if start != len(sums):
-        raise ValueError(f"{folder.name}/{SUMS} holds {len(sums)} sums of {start} blocks")
-    return SegmentChecksums(sizes, by_file)
+    sums = np.frombuffer(rest, dtype="<u4")
+    ends = np.cumsum([(size + _BLOCK_BYTES - 1) >> _SHIFT for size in sizes.values()])
+    if ends[-1] != len(sums):
+        raise ValueError(f"{folder.name}/{SUMS} holds {len(sums)} sums of {ends[-1]} blocks")
+    return SegmentChecksums(sizes, dict(zip(sizes, np.split(sums, ends[:-1]), strict=True)))
 
 
-def _hash_sums(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
-
-
-LOCK = ".lock"
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 @contextmanager
@@ -201,10 +184,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder for writing, creating it if necessary; the lock ends with the process.
 
     A second writer would take the first one's files for leftovers of a crash. On systems without flock (Windows)
-    nothing is locked.
-
-    Raises:
-        SourceError: another process holds it, or it cannot be written.
+    nothing is locked. Raises SourceError where another process holds it, or it cannot be written.
     """
     try:
         import fcntl
@@ -231,27 +211,6 @@ def lock_folder(folder: Path) -> Iterator[None]:
                     folder.rmdir()
 
 
-def replace_file(file: Path, text: str) -> None:
-    """Replace a file atomically; its content is on disk when this returns."""
-    fresh = file.with_name(f".{file.name}.{os.getpid()}")
-    with open(fresh, "w", encoding="utf-8", opener=open_private) as opened:
-        opened.write(text)
-        opened.flush()
-        os.fsync(opened.fileno())
-    fresh.replace(file)
-    with suppress(OSError):  # Windows cannot flush a folder
-        folder = os.open(file.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-FORMAT, VERSION = "almanaq-table-index", 5
-MANIFEST = "manifest.json"
-_SEGMENT = re.compile(r"segment-[0-9a-f]{12}")
-
-
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
     """A segment in a manifest; `sums` is the hash of its checksums."""
@@ -268,16 +227,11 @@ def check_segment_name(name: object) -> str:
 
 
 def damaged_error(folder: Path, error: Exception) -> SourceError:
-    """Return the error for an index that cannot be read."""
     return SourceError(f"the index {folder} is damaged ({error}): rebuild it with `almanaq index`")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a manifest.
-
-    Raises:
-        SourceError: it is missing, damaged, or of another version of almanaq.
-    """
+    """Read a manifest. Raises SourceError where it is missing, damaged, or of another version of almanaq."""
     file = folder / MANIFEST
     if not file.is_file():
         raise SourceError(f"{folder} holds no index: make one with `almanaq index CORPUS --out {folder}`")
@@ -305,24 +259,18 @@ def check_folder(folder: Path) -> None:
         return
     names = sorted(path.name for path in folder.iterdir())
     segments = [name for name in names if name.startswith("segment-")]
-    if MANIFEST in names and _is_index(folder / MANIFEST, unreadable=bool(segments)):
-        return
+    if MANIFEST in names:
+        try:
+            record = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            is_index = isinstance(record, dict) and record.get("format") == FORMAT
+        except (OSError, ValueError):
+            is_index = bool(segments)
+        if is_index:
+            return
     ours = {*segments, LOCK, *(name for name in names if name.startswith(f".{MANIFEST}."))}
     foreign = next((name for name in names if name not in ours), None)
     if foreign is not None:
         raise SourceError(f"{folder} is not empty and holds no index ({foreign}): name another folder")
-
-
-def _is_index(manifest: Path, *, unreadable: bool) -> bool:
-    """Return whether a manifest belongs to an index of tables, of any version.
-
-    `unreadable` is returned where it cannot be read.
-    """
-    try:
-        record = json.loads(manifest.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return unreadable
-    return isinstance(record, dict) and record.get("format") == FORMAT
 
 
 def write_manifest(
@@ -333,7 +281,7 @@ def write_manifest(
     named: Sequence[SegmentEntry],
     dead: Sequence[NDArray[np.int64]],
 ) -> None:
-    """Replace the manifest, then remove segments that it does not name."""
+    """Replace the manifest atomically, then remove segments that it does not name."""
     record = {
         "format": FORMAT,
         "version": VERSION,
@@ -345,12 +293,20 @@ def write_manifest(
             for each, gone in zip(named, dead, strict=True)
         ],
     }
-    replace_file(folder / MANIFEST, json.dumps({**record, "sum": _hash_record(record)}))
+    content = json.dumps({**record, "sum": _hash_record(record)}).encode()
+    fresh = folder / f".{MANIFEST}.{os.getpid()}"
+    write_file(fresh, lambda out: out.write(content))
+    fresh.replace(folder / MANIFEST)
+    with suppress(OSError):  # Windows cannot flush a folder
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
     remove_leftovers(folder, [each.name for each in named])
 
 
 def remove_leftovers(folder: Path, names: Sequence[str]) -> None:
-    """Remove leftovers of earlier changes, and segments that are not named."""
     for left in folder.glob(f".{MANIFEST}.*"):
         left.unlink(missing_ok=True)
     for path in folder.glob("segment-*"):
@@ -360,4 +316,4 @@ def remove_leftovers(folder: Path, names: Sequence[str]) -> None:
 
 
 def _hash_record(record: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(json.dumps(record, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return _hash(json.dumps(record, sort_keys=True).encode())

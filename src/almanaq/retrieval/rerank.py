@@ -31,65 +31,58 @@ from almanaq.retrieval.features import (
     WordAssociation,
     load_word_association,
 )
-from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
-from almanaq.retrieval.ranking import BATCH, Databases, Scores, check_k, group_by_database, standardize, top_k
+from almanaq.retrieval.protocols import (
+    BATCH,
+    Databases,
+    Hit,
+    JudgedRanking,
+    Ranking,
+    Scores,
+    check_k,
+    group_by_database,
+    standardize,
+    top_k,
+)
 
-DOUBT_FEATURES = (
+DOUBT_FEATURES = (  # the inputs of `Doubt`, in addition to FEATURES
     "unknown",  # share of the question's words that no table contains
     "cosine",  # the best cosine between the question and the best table; 0 without vectors
     "margin",  # how far its score is above the next one's
     "share",  # its share of the candidates' odds
     "tables",  # logarithm of the corpus' size over 10
 )
-"""The inputs of `Doubt`, in addition to FEATURES."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A logistic model of the chance that a table fits; below `threshold` none is said to fit.
-
-    It is learned from questions whose right tables were removed (`benchmarks/retrieval/doubt.py`).
-    """
+    """A logistic model of the chance that a table fits, learned from questions whose right tables were removed."""
 
     worth: Mapping[str, float]
     bias: float
     threshold: float
 
     def chance(self, figures: Mapping[str, float]) -> float:
-        """Return the chance, between 0 and 1, that one of the best tables answers."""
         total = self.bias + sum(worth * figures.get(name, 0.0) for name, worth in self.worth.items())
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, total))))
 
-    def passes(self, chance: float) -> bool:
-        """Return whether a chance is high enough."""
-        return chance >= self.threshold
 
-
+# Which searches take part: words alone, or also vectors of short views of each table, or also those of its rows. For an
+# index on disk: words without a separate search of titles, or also one vector per table.
 Sight = Literal["lexical", "short", "rows", "stored-words", "stored"]
-"""Which searches take part: words alone, or also vectors of short views of each table, or also those of its rows.
-
-For an index on disk: words without a separate search of titles, or also one vector per table.
-"""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A linear score: the weight of each feature and of each search's standardized score, by name; absent is 0.
-
-    `doubt` estimates from the best table whether any fits; None where it was not learned. `association` computes the
-    feature of that name, for tables without titles; None leaves it 0.
-    """
+    """A linear score: the weight of each feature and of each search's standardized score, by name; absent is 0."""
 
     name: str
     worth: Mapping[str, float]
-    doubt: Doubt | None = None
-    association: WordAssociation | None = None
+    doubt: Doubt | None = None  # estimates from the best table whether any fits; None where it was not learned
+    association: WordAssociation | None = None  # computes that feature, for tables without titles; None leaves it 0
 
 
 @dataclass(frozen=True, slots=True)
 class Styles:
-    """Weights for questions, and for statements to be checked."""
-
     questions: Weights
     statements: Weights
 
@@ -98,13 +91,7 @@ class Styles:
 
 
 def choose_weights(fields: Sequence[Field], *, several: bool, sight: Sight) -> Styles:
-    """Return the learned weights for a corpus.
-
-    Args:
-        fields: the declared fields; tables without titles have other weights.
-        several: the corpus holds several databases, so its tables are schemas rather than web pages.
-        sight: which searches take part.
-    """
+    """Return the learned weights for a corpus; one of `several` databases holds schemas rather than web pages."""
     if several:
         kind = "databases" if Field.DESCRIPTION in fields else "bare-databases"
     else:
@@ -127,7 +114,7 @@ def is_statement(text: str) -> bool:
 
 
 def _make_weights(name: str) -> Weights:
-    learned = _load_weights()
+    learned = _read_weights()
     doubt = learned["doubt"].get(name)
     association = (
         load_word_association(statements="statements" in name) if "association" in learned["weights"][name] else None
@@ -136,37 +123,27 @@ def _make_weights(name: str) -> Weights:
 
 
 @lru_cache(maxsize=1)
-def _load_weights() -> dict[str, Any]:
+def _read_weights() -> dict[str, Any]:
     text = files("almanaq.retrieval").joinpath("weights.json").read_text(encoding="utf-8")
     return dict(json.loads(text))
 
 
-CANDIDATES = 100
-"""Tables that are reranked; those behind them keep the order of the first search."""
-
-SCALE = 10.0
-"""Divides standardized scores, so that their weights have the magnitude of the features' weights."""
-
+CANDIDATES = 100  # tables that are reranked; those behind them keep the order of the first search
+SCALE = 10.0  # divides standardized scores, so that their weights have the magnitude of the features' weights
 _POOLING_SHARPNESS = 0.5  # of the soft sum over a database: between the maximum and the number of its tables
 
 
 @dataclass(frozen=True)
 class Rerank:
-    """Builds indexes that search by words, and by vectors if `aspects` is given, then rerank the best tables.
-
-    Args:
-        weights: of the linear score; None takes the learned sets for the corpus and the fields.
-        candidates: how many tables are reranked.
-    """
+    """Builds indexes that search by words, and by vectors if `aspects` is given, then rerank the best tables."""
 
     lexical: BM25 = field(default_factory=BM25)
     aspects: Aspects | None = None
-    weights: Weights | None = None
+    weights: Weights | None = None  # None takes the learned sets for the corpus and the fields
     candidates: int = CANDIDATES
     name: str = "rerank"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> RerankIndex:
-        """Index a corpus by words, by meaning and as term streams. Raises as BM25 and Dense do."""
         chosen = parse_fields(fields)
         lexical = self.lexical.index(corpus, chosen)
         titles = self.lexical.index(corpus, [Field.TITLE]) if Field.TITLE in chosen else None
@@ -175,31 +152,46 @@ class Rerank:
         for table in corpus:
             writer.add(table)
         databases = group_by_database(lexical.ids)
-        several = len(databases.starts) > 2
-        weights = (
-            Styles(self.weights, self.weights)
-            if self.weights
-            else choose_weights(chosen, several=several, sight=self.sight)
-        )
-        searches = Searches(lexical, titles, aspects, databases)
-        return RerankIndex(searches, Featurizer(writer.finish()), weights, self.candidates)
+        if self.weights:
+            weights = Styles(self.weights, self.weights)
+        else:
+            weights = choose_weights(chosen, several=len(databases.starts) > 2, sight=self.sight)
+        featurizer = Featurizer(writer.finish())
+        return RerankIndex(lexical, titles, aspects, databases, featurizer, weights, self.candidates)
 
     @property
     def sight(self) -> Sight:
-        """Which searches take part."""
         if self.aspects is None:
             return "lexical"
         return "rows" if self.aspects.rows else "short"
 
 
 @dataclass(frozen=True)
-class Searches:
-    """The first searches, each of which scores every table."""
+class RerankIndex:
+    """The searches of one corpus, each of which scores every table, and the parts of its reranker."""
 
     lexical: BM25Index
     titles: BM25Index | None
     aspects: AspectsIndex | None
     databases: Databases
+    featurizer: Featurizer
+    weights: Styles
+    candidates: int
+
+    @property
+    def ids(self) -> Sequence[TableId]:
+        return self.lexical.ids
+
+    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
+        return [found.ranking for found in self.find(questions, k)]
+
+    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
+        check_k(k)
+        found: list[JudgedRanking] = []
+        for scored, rest in self.score_candidates(questions, k):
+            ids = [self.ids[table] for table in (*scored.tables, *rest)][:k]
+            found.append(rank_candidates(ids, scored, self.weights.of(scored.question), len(self.ids)))
+        return found
 
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
         """Return standardized scores by name, each of shape (questions, tables), and `cosine`, the best raw cosine."""
@@ -213,105 +205,40 @@ class Searches:
             standard["cosine"] = np.maximum.reduce(list(views.values()))
         return standard
 
-    def first(self, scores: Mapping[str, Scores], questions: Sequence[str]) -> Scores:
-        """Return the fused scores that select candidates.
-
-        Without vectors, a table scores -inf if neither it nor its database shares a word with the question.
-        """
-        if self.aspects is not None:
-            return fuse_scores(scores)
-        nothing = (self.lexical.sums(questions) == 0) & (scores["company"] <= 0)
-        return np.where(nothing, np.float32(-np.inf), fuse_scores(scores))
-
-
-@dataclass(frozen=True)
-class RerankIndex:
-    """The searches of one corpus, and the parts of its reranker."""
-
-    searches: Searches
-    featurizer: Featurizer
-    weights: Styles
-    candidates: int
-
-    @property
-    def ids(self) -> Sequence[TableId]:
-        return self.searches.lexical.ids
-
-    def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest scores; none for a question without words."""
-        return [found.ranking for found in self.find(questions, k)]
-
-    def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
-        """Return the rankings, each with the chance that its best table answers."""
-        check_k(k)
-        found: list[JudgedRanking] = []
-        for scored, rest in self.score_candidates(questions, k):
-            if not len(scored.tables):
-                found.append(JudgedRanking((), 0.0, fits=False))
-                continue
-            pairs = zip(scored.tables, scored.scores, strict=True)
-            hits = [Hit(self.ids[table], float(score)) for table, score in pairs]
-            # Tables that were not reranked follow in their order, below the last score.
-            hits.extend(Hit(self.ids[table], hits[-1].score - 1.0 - rank) for rank, table in enumerate(rest))
-            found.append(add_doubt(tuple(hits[:k]), scored, self.weights.of(scored.question), len(self.ids)))
-        return found
-
     def score_candidates(
         self, questions: Sequence[str], k: int = 1
     ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
         """Yield for each question its scored candidates, and the tables behind them up to k."""
         for start in range(0, len(questions), BATCH):
             batch = questions[start : start + BATCH]
-            scores = self.searches.scores(batch)
-            first = self.searches.first(scores, batch)
+            scores = self.scores(batch)
+            first = fuse_scores(scores)
+            if self.aspects is None:
+                # A table is no candidate if neither it nor its database shares a word with the question.
+                nothing = (self.lexical.sums(batch) == 0) & (scores["company"] <= 0)
+                first = np.where(nothing, np.float32(-np.inf), first)
             for row, question in enumerate(batch):
                 chosen = top_k(first[row], max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
                 own = {name: each[row][chosen[: self.candidates]] for name, each in scores.items()}
-                scorer = CandidateScorer(self.weights.of(question), self.featurizer, self.searches.databases)
-                yield scorer.score(question, chosen[: self.candidates], own), chosen[self.candidates :]
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateScorer:
-    """Scores the candidates of a question."""
-
-    weights: Weights
-    featurizer: Featurizer
-    databases: Databases
-
-    def score(self, question: str, tables: NDArray[np.intp], own: Mapping[str, Scores]) -> ScoredCandidates:
-        """Return tables, given by number, sorted by the linear score; `own` are their standardized search scores."""
-        worth = self.weights.worth
-        features = self.featurizer.features(question, [int(table) for table in tables], self.weights.association)
-        scores = features @ np.array([worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
-        for name, each in own.items():
-            scores = scores + worth.get(name, 0.0) * each
-        scores = add_database_scores(scores, self.databases, tables)
-        order = np.lexsort((tables, -scores))
-        searched = {name: each[order] for name, each in own.items()}
-        unknown = self.featurizer.unknown_share(question)
-        return ScoredCandidates(question, tables[order], scores[order], features[order], searched, unknown)
+                tables, weights = chosen[: self.candidates], self.weights.of(question)
+                yield (
+                    score_by_features(question, tables, own, weights, self.featurizer, self.databases),
+                    chosen[self.candidates :],
+                )
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredCandidates:
-    """The candidates of a question, best first.
-
-    Attributes:
-        features: shape (tables, FEATURES).
-        searched: scores of the searches, by name.
-        unknown: the share of the question's words that no table contains.
-    """
+    """The candidates of a question, best first."""
 
     question: str
     tables: NDArray[np.intp]
     scores: Scores
-    features: Floats
-    searched: Mapping[str, Scores]
-    unknown: float
+    features: Floats  # shape (tables, FEATURES)
+    searched: Mapping[str, Scores]  # by name
+    unknown: float  # the share of the question's words that no table contains
 
     def figures(self, size: int) -> dict[str, float]:
-        """Return the inputs of `Doubt` for a corpus of `size` tables."""
         odds = np.exp(self.scores - self.scores[0])
         return {
             **dict(zip(FEATURES, map(float, self.features[0]), strict=True)),
@@ -323,11 +250,36 @@ class ScoredCandidates:
         }
 
 
-def add_doubt(ranking: Ranking, scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:
-    """Return a ranking with the chance that its best table answers, in a corpus of `size` tables."""
-    doubt = weights.doubt
-    chance = doubt.chance(scored.figures(size)) if doubt else None
-    return JudgedRanking(ranking, chance, fits=doubt is None or doubt.passes(chance or 0.0))
+def score_by_features(
+    question: str,
+    tables: NDArray[np.intp],
+    own: Mapping[str, Scores],
+    weights: Weights,
+    featurizer: Featurizer,
+    databases: Databases,
+) -> ScoredCandidates:
+    """Return tables, given by number, sorted by the linear score; `own` are their standardized search scores."""
+    features = featurizer.features(question, [int(table) for table in tables], weights.association)
+    scores = features @ np.array([weights.worth.get(name, 0.0) for name in FEATURES], dtype=np.float32)
+    for name, each in own.items():
+        scores = scores + weights.worth.get(name, 0.0) * each
+    scores = add_database_scores(scores, databases, tables)
+    order = np.lexsort((tables, -scores))
+    searched = {name: each[order] for name, each in own.items()}
+    unknown = featurizer.unknown_share(question)
+    return ScoredCandidates(question, tables[order], scores[order], features[order], searched, unknown)
+
+
+def rank_candidates(ids: Sequence[TableId], scored: ScoredCandidates, weights: Weights, size: int) -> JudgedRanking:
+    """Return the ranking of tables, the scored ones first, with the chance that one answers in a corpus of `size`."""
+    if not len(scored.tables):
+        return JudgedRanking((), 0.0, fits=False)
+    scores = list(map(float, scored.scores))
+    # Tables that were not reranked follow in their order, below the last score.
+    scores += [scores[-1] - 1.0 - rank for rank in range(len(ids) - len(scores))]
+    chance = weights.doubt.chance(scored.figures(size)) if weights.doubt else None
+    fits = chance is None or weights.doubt is None or chance >= weights.doubt.threshold
+    return JudgedRanking(tuple(map(Hit, ids, scores)), chance, fits)
 
 
 def fuse_scores(standard: Mapping[str, Scores]) -> Scores:

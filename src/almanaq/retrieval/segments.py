@@ -3,19 +3,21 @@
 Files: `terms.npy` hashes of terms, sorted; `starts.npy`, `tables.npy`, `weights.npy` the postings of each, `sums.npy`
 the sums of their weights and of the squares; `names.jsonl` with `offsets.npy` the tables' ids, titles and columns;
 `tokens.npy` with `streams.npy` their streams, in which a term's number is its position in `terms.npy`; `digests.npy`
-hashes of their contents; `texts.bin` with `blocks.npy` what was indexed of them; `vectors.npy` and `codes.npy` their
-vectors and codes, where the index has any (`index_encoding.py`).
+hashes of their contents. `texts.bin` holds what was indexed of each table, as JSON lines in compressed blocks, so that
+an index explains its hits without its corpus; `blocks.npy` the first table and first byte of each block, and at the end
+how many there are. `vectors.npy` and `codes.npy` their vectors and codes, where the index has any. The only module that
+imports usearch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import zlib
 from array import array
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +25,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Field, Table, TableId, field_text
-from almanaq.models.embedders.vector_store import VectorStore
-from almanaq.models.private_files import open_private
+from almanaq.errors import MissingExtraError, UsageError
+from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.bm25 import BM25Options, PostingsWriter, TermPart
 from almanaq.retrieval.dense import main_text
 from almanaq.retrieval.features import LOWEST_MARK, StreamWriter
-from almanaq.retrieval.index_encoding import Precision, TextPacker, unpack_table
-from almanaq.retrieval.index_files import CheckedArray, read_sums, write_sums
+from almanaq.retrieval.index_files import CheckedArray, read_sums, write_file, write_sums
 from almanaq.text.index_terms import Analyzer
 
 DIGEST_BYTES = 16
+MAX_BLOCK_BYTES = 2**28  # decompressed: a forged block could otherwise fill all memory
+_BLOCK_CHARS = 16_384  # per block of texts: a small table alone compresses badly, a large block is slow to read
 _RANGES = 10_000
 _BLOCK = 4_000_000  # tokens renumbered at once
-_ARRAYS: Mapping[str, tuple[type[np.generic], int | None]] = {
+_EMBED_BATCH = 512  # texts embedded at once
+_ARRAYS: Mapping[str, tuple[type[np.generic], int | None]] = {  # type, and how many numbers make an item
     "terms": (np.uint64, None),
     "starts": (np.int64, None),
     "tables": (np.int32, None),
@@ -47,17 +51,63 @@ _ARRAYS: Mapping[str, tuple[type[np.generic], int | None]] = {
     "streams": (np.int64, None),
     "blocks": (np.int64, 2),
 }
-"""Type of each array, and how many numbers make an item."""
-_EMBED_BATCH = 512  # texts embedded at once
+
+
+class Precision(StrEnum):
+    """How the vectors of tables are stored: in half or single precision, with a code of each or without.
+
+    An int8 code holds each component in one byte, in units of the vector's largest; a binary one holds its sign in one
+    bit. The nearest by code are compared again by the vectors.
+    """
+
+    FLOAT16 = "float16"
+    FLOAT32 = "float32"
+    INT8 = "int8"
+    BINARY = "binary"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32 if self is Precision.FLOAT32 else np.float16)
+
+    @property
+    def code_type(self) -> np.dtype[Any] | None:
+        """The type of the numbers in a code; None where there are no codes."""
+        return {Precision.INT8: np.dtype(np.int8), Precision.BINARY: np.dtype(np.uint8)}.get(self)
+
+    @property
+    def spare(self) -> int:
+        """How many times more tables are rescored than requested: signs alone are imprecise."""
+        return 4 if self is Precision.BINARY else 1
+
+    def codes(self, vectors: Vectors) -> NDArray[Any]:
+        if self is Precision.BINARY:
+            return np.packbits(vectors > 0, axis=1)
+        largest = np.maximum(np.abs(vectors).max(axis=1, keepdims=True), 1e-12)
+        codes: NDArray[np.int8] = np.rint(vectors * (127 / largest)).astype(np.int8)
+        return codes
+
+    def nearest(self, codes: NDArray[Any], vector: Vectors, count: int) -> NDArray[np.intp]:
+        """Return the numbers of the vectors whose codes are nearest to the code of one vector, by exact search."""
+        try:
+            from usearch.compiled import MetricKind
+            from usearch.index import search
+        except ImportError as problem:
+            raise MissingExtraError("usearch", "hnsw", "an index with codes of vectors") from problem
+        kind = MetricKind.Hamming if self is Precision.BINARY else MetricKind.Cos
+        found = search(codes, self.codes(vector[None]), count, kind, exact=True, threads=1)
+        return np.ravel(found.keys).astype(np.intp)
+
+
+def parse_precision(name: str) -> Precision:
+    try:
+        return Precision(name)
+    except ValueError:
+        raise UsageError(f"no vectors in {name!r}: choose one of {', '.join(Precision)}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """What a ranking shows of a table.
-
-    Attributes:
-        place: the table's position in the index on disk that found it; -1 for a corpus in memory.
-    """
+    """What a ranking shows of a table; `place` is its position in the index on disk that found it, else -1."""
 
     id: TableId
     title: str
@@ -101,11 +151,9 @@ class Segment:
         return TermPart(base, self.tables.run(start, stop), self.weights.run(start, stop), total, squares)
 
     def stream(self, number: int) -> NDArray[np.int32]:
-        """Return the stream of a table."""
         return self.tokens.run(*_read_bounds(self.streams, number))
 
     def document_frequencies(self, terms: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return for hashes of terms how many tables contain each."""
         if not len(self.terms):
             return np.zeros(len(terms), dtype=np.int64)
         own = self.terms.all()
@@ -113,15 +161,20 @@ class Segment:
         return np.where(own[places] == terms, self.starts.at(places + 1) - self.starts.at(places), 0)
 
     def entry(self, number: int) -> TableEntry:
-        """Return what a ranking shows of a table."""
         line = self.names.run(*_read_bounds(self.offsets, number)).tobytes()
         database, table, title, section, header = json.loads(line)
         return TableEntry(TableId(database, table), title, section, tuple(header))
 
     def table(self, number: int) -> Table:
         """Return the indexed parts of a table. Raises ValueError where its text is damaged."""
+        blocks = self.blocks.all()
+        block = int(np.searchsorted(blocks[:, 0], number, side="right")) - 1
+        packed = self.texts.run(int(blocks[block, 1]), int(blocks[block + 1, 1])).tobytes()
+        try:
+            description, keys, rows = json.loads(_decompress(packed).split(b"\n")[number - int(blocks[block, 0])])
+        except (zlib.error, IndexError) as error:
+            raise ValueError(f"the text of table {number} cannot be read: {error}") from error
         named = self.entry(number)
-        description, keys, rows = unpack_table(self.texts, self.blocks.all(), number)
         return Table(
             named.id, named.header, tuple(map(tuple, rows)), named.title, named.section, description, tuple(keys)
         )
@@ -134,13 +187,7 @@ class Segment:
 
 
 class SegmentWriter:
-    """Collects tables and writes them as one segment.
-
-    Args:
-        means: mean field lengths for normalization; None takes those of these tables.
-        store: embeds tables; None: the segment has no vectors.
-        precision: how vectors are stored.
-    """
+    """Collects tables and writes them as one segment, normalized by the mean lengths `means`, None by their own."""
 
     def __init__(
         self,
@@ -155,29 +202,42 @@ class SegmentWriter:
         self.means = means
         self.store = store
         self.precision = precision
-        self._texts: list[str] = []
+        self._texts: list[str] = []  # to be embedded
         self._vectors: list[NDArray[Any]] = []
         self._postings = PostingsWriter(fields, Analyzer(options.language))
         self._streams = StreamWriter(fields, self._postings.analyzer, self._postings.terms)
-        self._text_packer = TextPacker(fields)
         self._names: list[bytes] = []
         self._digests: list[bytes] = []
+        self._packed = bytearray()
+        self._blocks = [(0, 0)]  # the first table and byte of each block of texts, and the end of the last
+        self._lines: list[bytes] = []  # of the next block
 
     def __len__(self) -> int:
         return len(self._names)
 
     def add(self, table: Table) -> None:
-        """Add a table."""
         self._postings.add(table)
         self._streams.add(table)
-        self._text_packer.add(table)
         shown = [table.id.database, table.id.table, table.title, table.section, list(table.header)]
         self._names.append(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
         self._digests.append(digest(table, self.fields))
+        description = table.description if Field.DESCRIPTION in self.fields else ""
+        keys = table.keys if Field.KEYS in self.fields else ()
+        rows = table.rows if Field.CELLS in self.fields else ()
+        line = json.dumps([description, keys, rows], ensure_ascii=False, separators=(",", ":"))
+        self._lines.append(line.encode("utf-8", "surrogatepass"))
+        if sum(map(len, self._lines)) >= _BLOCK_CHARS:
+            self._pack()
         if self.store is not None:
             self._texts.append(main_text(table, self.fields))
             if len(self._texts) == _EMBED_BATCH:
                 self._embed()
+
+    def _pack(self) -> None:
+        if self._lines:
+            self._packed += zlib.compress(b"\n".join(self._lines), level=1)
+            self._blocks.append((self._blocks[-1][0] + len(self._lines), len(self._packed)))
+            self._lines = []
 
     def _embed(self) -> None:
         if self._texts and self.store is not None:
@@ -187,6 +247,7 @@ class SegmentWriter:
     def write(self, folder: Path) -> tuple[Mapping[str, float], str]:
         """Write the segment and flush it to disk; return the mean lengths used, and the hash of its checksums."""
         self._embed()
+        self._pack()
         folder.mkdir(parents=True)
         means = dict(self.means or self._postings.means())
         made = self._postings.postings(self.options, means)
@@ -195,39 +256,34 @@ class SegmentWriter:
         held = made.held[order]
         # Terms and their postings are in order of first occurrence: reorder both by hash.
         starts = made.starts()[:-1][order]
+        weights = _take_ranges(made.weights, starts, held)
+        begins = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
+        squares = [np.add.reduceat(each, begins[:-1]) for each in (weights, weights * weights) if len(held)]
         arrays: dict[str, NDArray[Any]] = {
             "terms": hashes[order],
-            "starts": np.concatenate([[0], np.cumsum(held)]).astype(np.int64),
+            "starts": begins,
             "tables": _take_ranges(made.tables, starts, held),
-            "weights": (weights := _take_ranges(made.weights, starts, held)),
-            "sums": _sums(weights, held),
+            "weights": weights,
+            "sums": np.stack(squares, axis=1) if squares else np.zeros((0, 2), np.float32),
             "offsets": np.concatenate([[0], np.cumsum([len(name) for name in self._names])]).astype(np.int64),
             "digests": np.frombuffer(b"".join(self._digests), dtype=np.uint8).reshape(-1, DIGEST_BYTES),
             "tokens": _renumber_terms(self._streams.tokens, order),
             "streams": np.frombuffer(self._streams.starts, dtype=np.int64),
-            "blocks": self._text_packer.blocks(),
+            "blocks": np.array(self._blocks, dtype=np.int64),
         }
         if self._vectors:
             arrays["vectors"] = np.concatenate(self._vectors)
             if self.precision.code_type is not None:
                 arrays["codes"] = np.concatenate([self.precision.codes(each) for each in self._vectors])
         for name, values in arrays.items():
-            with open(folder / f"{name}.npy", "wb", opener=open_private) as file:
-                np.save(file, values)
-                _flush(file)
-        for name, pieces in (("names.jsonl", self._names), ("texts.bin", [self._text_packer.packed])):
-            with open(folder / name, "wb", opener=open_private) as file:
-                file.writelines(pieces)
-                _flush(file)
+            write_file(folder / f"{name}.npy", lambda out, values=values: np.save(out, values))  # type: ignore[misc]
+        write_file(folder / "names.jsonl", lambda out: out.writelines(self._names))
+        write_file(folder / "texts.bin", lambda out: out.write(self._packed))
         return means, write_sums(folder)
 
 
 def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT16) -> Segment:
-    """Memory-map a segment; `sums` is the hash of its checksums, `precision` that of its vectors.
-
-    Raises:
-        OSError, ValueError, SourceError: a file is missing or broken.
-    """
+    """Memory-map a segment, whose checksums have the hash `sums`. Raises OSError, ValueError or SourceError."""
     checksums = read_sums(folder, sums)
     mapped = {n: checksums.open(folder / f"{n}.npy", kind, width=width) for n, (kind, width) in _ARRAYS.items()}
     mapped |= {
@@ -248,14 +304,17 @@ def open_segment(folder: Path, sums: str, precision: Precision = Precision.FLOAT
 def _check_lengths(segment: Segment) -> None:
     """Raise ValueError where the lengths of a segment's files do not match."""
     tables, terms = len(segment), len(segment.terms)
+    postings, streams, names = (
+        int(each.run(len(each) - 1, len(each))[0]) for each in (segment.starts, segment.streams, segment.offsets)
+    )
     ends = segment.blocks.run(len(segment.blocks) - 1, len(segment.blocks))[0]
     lengths = {
-        "postings": (len(segment.tables), _read_last(segment.starts)),
+        "postings": (len(segment.tables), postings),
         "weights": (len(segment.weights), len(segment.tables)),
         "terms": (len(segment.starts), terms + 1),
         "sums": (len(segment.sums), terms),
-        "streams": (len(segment.tokens), _read_last(segment.streams)),
-        "names": (len(segment.names), _read_last(segment.offsets)),
+        "streams": (len(segment.tokens), streams),
+        "names": (len(segment.names), names),
         "texts": (len(segment.texts), int(ends[1])),
         "blocks": (int(ends[0]), tables),
         "places of names": (len(segment.offsets), tables + 1),
@@ -268,8 +327,12 @@ def _check_lengths(segment: Segment) -> None:
             raise ValueError(f"{segment.folder.name}: the {what} are cut off")
 
 
-def _read_last(values: CheckedArray[np.int64]) -> int:
-    return int(values.run(len(values) - 1, len(values))[0])
+def _decompress(block: bytes) -> bytes:
+    unpacker = zlib.decompressobj()
+    text = unpacker.decompress(block, MAX_BLOCK_BYTES)
+    if not unpacker.eof:
+        raise ValueError("it does not end, or is larger than any that is written")
+    return text
 
 
 def _read_bounds(values: CheckedArray[np.int64], place: int) -> tuple[int, int]:
@@ -291,11 +354,6 @@ def digest(table: Table, fields: Sequence[Field]) -> bytes:
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
-def count_terms(question: str, analyzer: Analyzer) -> Counter[int]:
-    """Return the hashes of a question's terms with their counts."""
-    return Counter(term_hash(term) for term in analyzer.terms(question))
-
-
 def _take_ranges(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[Any]:
     """Concatenate ranges of an array, some thousands at a time, to limit memory."""
     taken = np.empty_like(values)
@@ -310,10 +368,7 @@ def _take_ranges(values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArr
 
 
 def _renumber_terms(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.int32]:
-    """Return streams with each term's number made its place in an order.
-
-    Marks stay. They are changed where they lie.
-    """
+    """Make each term's number its place in an order, within `tokens`; marks stay."""
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     made = np.frombuffer(tokens, dtype=np.int32)
@@ -321,16 +376,3 @@ def _renumber_terms(tokens: array[int], order: NDArray[np.intp]) -> NDArray[np.i
         some = made[start : start + _BLOCK]
         some[some >= 0] = place[some[some >= 0]]
     return made
-
-
-def _sums(weights: NDArray[np.float32], held: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Return per term the sums of its weights and of their squares. Every term occurs in a table."""
-    starts = np.cumsum(held) - held
-    if not len(starts):
-        return np.zeros((0, 2), np.float32)
-    return np.stack([np.add.reduceat(weights, starts), np.add.reduceat(weights * weights, starts)], axis=1)
-
-
-def _flush(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())

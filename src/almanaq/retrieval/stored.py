@@ -1,33 +1,27 @@
-"""An index of tables on disk: built once, opened in milliseconds, updated by what changed, or built in shards.
+"""An index of tables on disk: built once, opened in milliseconds, updated by what changed.
 
 A folder holds segments and `manifest.json`, which names the valid segments and their dead tables. A change writes a new
 segment and then, in one step, a new manifest: a crash at any point leaves the old index intact. Lengths are measured
 against the means of the first build; an update that touches much rebuilds.
-
-Many tasks can build an index in shards: lengths are counted first, then each shard is written as one segment. A table
-belongs to the shard that the hash of its id names. All segments use the same mean lengths, and document frequencies are
-summed over segments when a question is asked, so scores equal those of one index. A task writes under a temporary name
-and renames the complete segment; a killed task leaves no segment, and a repeated one writes the same bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text, parse_fields
+from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, parse_fields
 from almanaq.errors import SourceError, UsageError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.retrieval.bm25 import BM25Options, Term, best_tables
-from almanaq.retrieval.index_encoding import Precision
 from almanaq.retrieval.index_files import (
     SegmentEntry,
     check_folder,
@@ -38,15 +32,15 @@ from almanaq.retrieval.index_files import (
     remove_leftovers,
     write_manifest,
 )
-from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import check_k
-from almanaq.retrieval.segments import Segment, SegmentWriter, TableEntry, count_terms, digest, open_segment
+from almanaq.retrieval.protocols import Hit, Ranking, check_k
+from almanaq.retrieval.segments import Precision, Segment, SegmentWriter, TableEntry, digest, open_segment, term_hash
 from almanaq.text.index_terms import Analyzer
 
 _MAX_SEGMENTS = 16
 _REBUILD_SHARE = 0.25  # share of changed tables above which a rebuild is cheaper than keeping dead tables
 
 Progress = Callable[[int, int], None]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +56,18 @@ class IndexChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexRecipe:
-    """How an index is built; fixed until it is rebuilt.
-
-    Attributes:
-        language: of the stemmer; None: no stemming.
-        embedder: the name of the embedder; "" for an index without vectors.
-        vectors: how vectors are stored.
-    """
+    """How an index is built; fixed until it is rebuilt."""
 
     fields: tuple[Field, ...]
-    language: str | None = "english"
-    embedder: str = ""
+    language: str | None = "english"  # of the stemmer; None: no stemming
+    embedder: str = ""  # its name; "" for an index without vectors
     vectors: Precision = Precision.FLOAT16
 
     @property
     def options(self) -> BM25Options:
-        """The options of BM25."""
         return BM25Options(language=self.language)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the recipe as stored in a manifest."""
         settings = {"fields": list(map(str, self.fields)), "language": self.language, "embedder": self.embedder}
         return settings | ({"vectors": str(self.vectors)} if self.vectors is not Precision.FLOAT16 else {})
 
@@ -96,29 +82,21 @@ class IndexRecipe:
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """An opened index.
-
-    Attributes:
-        recipe: what was indexed of each table, and how.
-        several: the tables belong to several databases.
-        dead: per segment, the numbers of deleted or replaced tables.
-        segment_entries: the segments as named in the manifest.
-    """
+    """An opened index. A table's position counts through the segments, dead tables included."""
 
     folder: Path
     recipe: IndexRecipe
-    several: bool
+    several: bool  # the tables belong to several databases
     means: Mapping[str, float]
     segments: Sequence[Segment]
-    dead: Sequence[NDArray[np.int64]]
+    dead: Sequence[NDArray[np.int64]]  # per segment, the numbers of deleted or replaced tables
     analyzer: Analyzer
-    segment_entries: Sequence[SegmentEntry]
+    segment_entries: Sequence[SegmentEntry]  # as named in the manifest
 
     def __len__(self) -> int:
         return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k best tables that share a term with it."""
         return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
@@ -129,43 +107,31 @@ class StoredIndex:
 
     @property
     def size(self) -> int:
-        """The number of positions, those of dead tables included."""
         return sum(map(len, self.segments))
 
     def bases(self) -> NDArray[np.int64]:
-        """Return the position of each segment's first table."""
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
     def dead_places(self) -> NDArray[np.int64]:
-        """Return the positions of dead tables."""
         return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
 
     def entry(self, place: int) -> TableEntry:
-        """Return what a ranking shows of the table at a position. Raises SourceError where that is damaged."""
-        segment, number = self._locate(place)
-        try:
-            return replace(segment.entry(number), place=place)
-        except (ValueError, LookupError, TypeError) as error:
-            raise damaged_error(self.folder, error) from error
+        return replace(self._read(place, Segment.entry), place=place)
 
     def table(self, place: int) -> Table:
-        """Return the indexed parts of the table at a position. Raises SourceError where its text is damaged."""
-        segment, number = self._locate(place)
+        return self._read(place, Segment.table)
+
+    def _read(self, place: int, read: Callable[[Segment, int], _T]) -> _T:
+        bases = self.bases()
+        number = int(np.searchsorted(bases, place, side="right")) - 1
         try:
-            return segment.table(number)
+            return read(self.segments[number], place - int(bases[number]))
         except (ValueError, LookupError, TypeError) as error:
             raise damaged_error(self.folder, error) from error
 
-    def _locate(self, place: int) -> tuple[Segment, int]:
-        """Return the segment of a position, and the table's number there."""
-        bases = self.bases()
-        number = int(np.searchsorted(bases, place, side="right")) - 1
-        return self.segments[number], place - int(bases[number])
-
     def terms(self, question: str) -> list[Term]:
-        """Return the terms of a question that occur in tables, with their postings."""
         made = []
-        for term, times in count_terms(question, self.analyzer).items():
+        for term, times in Counter(map(term_hash, self.analyzer.terms(question))).items():
             found = (s.part(term, int(base)) for base, s in zip(self.bases(), self.segments, strict=True))
             parts = [part for part in found if part is not None]
             held = sum(len(part.tables) for part in parts)
@@ -184,17 +150,9 @@ def build_index(
     store: VectorStore | None = None,
     vectors: Precision = Precision.FLOAT16,
 ) -> StoredIndex:
-    """Index a corpus into a folder, replacing its index.
+    """Index a corpus into a folder, replacing its index, with vectors where `store` embeds tables.
 
-    Args:
-        language: of the stemmer; None: no stemming.
-        store: embeds tables; None: words only.
-        vectors: how vectors are stored.
-
-    Raises:
-        UsageError: an unknown field or language.
-        SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
-        ModelError: the embedder fails.
+    Raises SourceError: the corpus is empty or repeats an id, the folder holds something else or cannot be written.
     """
     check_folder(folder)
     recipe = IndexRecipe(parse_fields(fields), language, store.embedder.name if store else "", vectors)
@@ -212,8 +170,6 @@ def _build(
         databases.add(table.id.database)
         if progress is not None:
             progress(number, len(corpus))
-    if not len(writer):
-        raise SourceError("the corpus holds no table")
     named, means = _write_segment(writer, folder)
     write_manifest(folder, recipe.to_record(), len(databases) > 1, means, [named], [np.zeros(0, np.int64)])
     return open_index(folder)
@@ -222,12 +178,7 @@ def _build(
 def update_index(
     corpus: Corpus, folder: Path, progress: Progress | None = None, *, store: VectorStore | None = None
 ) -> tuple[StoredIndex, IndexChange]:
-    """Update an index to the state of a corpus; only changed tables are indexed and embedded.
-
-    Raises:
-        SourceError: the folder holds no index, another process is writing it, or as build_index does.
-        UsageError: `store` has another embedder than the index.
-    """
+    """Update an index to the state of a corpus; only changed tables are indexed and embedded, by its own embedder."""
     open_index(folder)  # raises before a folder without an index is touched
     with lock_folder(folder):
         return _update(corpus, folder, progress, store)
@@ -255,8 +206,6 @@ def _update(
             stale.extend([before[:2]] if before else [])
         if progress is not None:
             progress(number, len(corpus))
-    if not seen:
-        raise SourceError("the corpus holds no table")
     gone = [place[:2] for table, place in known.items() if table not in seen]
     change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
     named = list(index.segment_entries)
@@ -278,11 +227,7 @@ def _update(
 
 
 def open_index(folder: Path) -> StoredIndex:
-    """Open an index.
-
-    Raises:
-        SourceError: there is none, it is damaged, or another version of almanaq wrote it.
-    """
+    """Open an index. Raises SourceError: there is none, it is damaged, or another version of almanaq wrote it."""
     manifest = read_manifest(folder)
     while True:
         try:
@@ -296,26 +241,19 @@ def open_index(folder: Path) -> StoredIndex:
 
 def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
     recipe, means = IndexRecipe.from_record(record), dict(record["means"])
-    segments = [
-        open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
-        for entry in record["segments"]
-    ]
-    dead = [
-        _read_dead(entry["dead"], len(segment)) for entry, segment in zip(record["segments"], segments, strict=True)
-    ]
-    several = bool(record["several"])
-    if recipe.embedder and any(segment.vectors is None for segment in segments):
-        raise ValueError("a segment lacks its vectors")
+    segments, dead = [], []
+    for entry in record["segments"]:
+        segment = open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
+        if recipe.embedder and segment.vectors is None:
+            raise ValueError("a segment lacks its vectors")
+        numbers = np.array(entry["dead"], dtype=np.int64 if entry["dead"] == [] else None)
+        if numbers.dtype != np.int64 or (len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(segment)):
+            raise ValueError("it names dead tables that it does not hold")
+        segments.append(segment)
+        dead.append(numbers)
     named = [SegmentEntry(entry["name"], entry["sums"]) for entry in record["segments"]]
-    return StoredIndex(folder, recipe, several, means, segments, dead, Analyzer(recipe.language), named)
-
-
-def _read_dead(numbers: list[int], size: int) -> NDArray[np.int64]:
-    """Return the numbers of a segment's dead tables. Raises ValueError where they are invalid."""
-    dead = np.array(numbers, dtype=np.int64 if numbers == [] else None)
-    if dead.dtype != np.int64 or (len(dead) and not 0 <= dead.min() <= dead.max() < size):
-        raise ValueError("it names dead tables that it does not hold")
-    return dead
+    analyzer = Analyzer(recipe.language)
+    return StoredIndex(folder, recipe, bool(record["several"]), means, segments, dead, analyzer, named)
 
 
 def _list_tables(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
@@ -337,120 +275,3 @@ def _write_segment(writer: SegmentWriter, folder: Path) -> tuple[SegmentEntry, M
     except OSError as error:
         shutil.rmtree(folder / name, ignore_errors=True)
         raise SourceError(f"cannot write the index {folder}: {error}") from error
-
-
-TEMPORARY = ".writing-"
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Counts of one task: per field the total length, and the number of tables with the field."""
-
-    sums: Mapping[str, tuple[int, int]]
-    tables: int = 0
-
-    def __add__(self, other: Lengths) -> Lengths:
-        names = {**self.sums, **other.sums}
-        pairs = {n: (self.sums.get(n, (0, 0)), other.sums.get(n, (0, 0))) for n in names}
-        return Lengths({n: (a[0] + b[0], a[1] + b[1]) for n, (a, b) in pairs.items()}, self.tables + other.tables)
-
-    def means(self) -> dict[str, float]:
-        """Return the mean length of each field over the tables that have it."""
-        return {name: total / having if having else 1.0 for name, (total, having) in self.sums.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A segment written by a task, and what the manifest records of it."""
-
-    number: int
-    name: str
-    sums: str
-    tables: int
-    databases: tuple[str, ...]
-
-
-def shard_of(table: TableId, shards: int) -> int:
-    """Return the number of a table's shard."""
-    key = f"{table.database}\0{table.table}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % shards
-
-
-def count_lengths(tables: Iterable[Table], recipe: IndexRecipe) -> Lengths:
-    """Count the words of tables, field by field."""
-    analyzer = Analyzer(recipe.language)
-    sums = {str(name): [0, 0] for name in recipe.fields}
-    number = 0
-    for table in tables:
-        number += 1
-        for name in recipe.fields:
-            found = len(analyzer.terms(field_text(table, name)))
-            sums[str(name)][0] += found
-            sums[str(name)][1] += found > 0
-    return Lengths({name: (total, having) for name, (total, having) in sums.items()}, number)
-
-
-def write_shard(
-    tables: Iterable[Table],
-    number: int,
-    folder: Path,
-    build: str,
-    recipe: IndexRecipe,
-    means: Mapping[str, float],
-    store: VectorStore | None = None,
-) -> Shard | None:
-    """Write the tables of one shard as a segment; None for an empty shard.
-
-    Args:
-        store: embeds tables, where the recipe names an embedder.
-
-    Raises:
-        SourceError: a table's id is repeated.
-    """
-    writer = SegmentWriter(recipe.fields, recipe.options, means, store, recipe.vectors)
-    seen: set[TableId] = set()
-    for table in sorted(tables, key=lambda table: (table.id.database, table.id.table)):
-        if table.id in seen:
-            raise SourceError(f"the corpus has the table {table.id} twice")
-        seen.add(table.id)
-        writer.add(table)
-    if not seen:
-        return None
-    name = f"segment-{hashlib.blake2b(f'{build}/{number}'.encode(), digest_size=6).hexdigest()}"
-    fresh = folder / f"{TEMPORARY}{name}-{uuid.uuid4().hex[:8]}"
-    try:
-        _, sums = writer.write(fresh)
-        try:
-            fresh.rename(folder / name)
-        except OSError:
-            if not (folder / name).is_dir():
-                raise
-            shutil.rmtree(fresh)  # the task ran twice: the same bytes are already there
-    except OSError as error:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise SourceError(f"cannot write the shard {number} of the index {folder}: {error}") from error
-    return Shard(number, name, sums, len(seen), tuple(sorted({table.database for table in seen})))
-
-
-def commit_shards(
-    folder: Path, shards: Sequence[Shard], recipe: IndexRecipe, means: Mapping[str, float]
-) -> StoredIndex:
-    """Make the shards of a build the index of the folder, and remove leftovers."""
-    if not shards:
-        raise SourceError("the corpus holds no table")
-    ordered = sorted(shards, key=lambda shard: shard.number)
-    named = [SegmentEntry(shard.name, shard.sums) for shard in ordered]
-    several = len({database for shard in ordered for database in shard.databases}) > 1
-    write_manifest(folder, recipe.to_record(), several, means, named, [np.zeros(0, np.int64) for _ in named])
-    for left in folder.glob(f"{TEMPORARY}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    return open_index(folder)
-
-
-def check_shards(folder: Path, shards: int) -> None:
-    """Refuse a folder that holds anything but an index, and an invalid number of shards."""
-    if not 1 <= shards <= 4096:
-        raise SourceError(f"--shards takes 1 to 4096, not {shards}")
-    for left in folder.glob(f"{TEMPORARY}*") if folder.is_dir() else ():
-        shutil.rmtree(left, ignore_errors=True)
-    check_folder(folder)

@@ -10,7 +10,7 @@ of candidates are read, and renumbered, as each segment numbers its terms by its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -19,45 +19,48 @@ from numpy.typing import NDArray
 
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.models.protocols import Embedder
-from almanaq.retrieval.bm25 import Term, best_tables, score_tables
+from almanaq.retrieval.bm25 import Term, best_tables
 from almanaq.retrieval.features import Featurizer, TermStreams
-from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking
-from almanaq.retrieval.ranking import Databases, Scores, check_k, group_by_database, top_k
+from almanaq.retrieval.protocols import (
+    Databases,
+    Hit,
+    JudgedRanking,
+    Ranking,
+    Scores,
+    check_k,
+    group_by_database,
+    top_k,
+)
 from almanaq.retrieval.rerank import (
     CANDIDATES,
     SCALE,
-    CandidateScorer,
     ScoredCandidates,
     Sight,
     Styles,
-    add_doubt,
     choose_weights,
     fuse_scores,
+    rank_candidates,
+    score_by_features,
 )
 from almanaq.retrieval.segments import TableEntry, term_hash
 from almanaq.retrieval.stored import StoredIndex
 
+EXACT = 200_000  # tables up to which a question is compared with every vector: 0.2 GB of memory, some 20 ms
 _CHUNK = 65_536
-_SAMPLED_TABLES, _NEAREST = 100, 10
-"""Tables sampled to measure codes, and the neighbours of each."""
-_RESCORED = 30
-"""Tables rescored by their vectors per requested neighbour."""
+_PROPOSED = 300  # candidates by words, and by vectors up to EXACT tables; above it, each costs a read from disk
+_SAMPLE_TABLES = 2_048
+_RESCORED = 30  # tables rescored by their vectors per requested neighbour, where the recall of codes is measured
 
 
 @dataclass(frozen=True)
 class StoredVectors:
-    """The vectors of an opened index.
-
-    Args:
-        exact: number of tables up to which all vectors stay in memory once read.
-    """
+    """The vectors of an opened index; up to `exact` tables, all stay in memory once read."""
 
     index: StoredIndex
     exact: int = 0
 
     @property
     def coded(self) -> bool:
-        """Whether the index has codes."""
         return self.index.recipe.vectors.code_type is not None
 
     def at(self, places: NDArray[np.intp]) -> Vectors:
@@ -68,10 +71,7 @@ class StoredVectors:
         return np.concatenate(found).astype(np.float32)
 
     def cosines(self, vector: Vectors) -> Scores:
-        """Return the cosine of every table; above `exact` tables in chunks, to bound memory.
-
-        `vector` may be a matrix with one question per column.
-        """
+        """Return the cosine of every table, in chunks above `exact`; a matrix has one question per column."""
         if self.index.size <= self.exact:
             cosines: Scores = self._matrix @ vector
             return cosines
@@ -94,11 +94,8 @@ class StoredVectors:
         return self.at(np.arange(self.index.size))
 
 
-def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: int = _NEAREST) -> float:
-    """Return the recall of an index's codes: the share of each table's nearest neighbours that they find.
-
-    The tables are sampled evenly over the index; a table is not its own neighbour.
-    """
+def recall_of_codes(index: StoredIndex, asked: int = 100, nearest: int = 10) -> float:
+    """Return the share of the nearest neighbours of evenly sampled tables that codes find."""
     stored, live = StoredVectors(index), np.setdiff1d(np.arange(index.size), index.dead_places())
     questions = live[:: max(1, len(live) // asked)][:asked]
     vectors = stored.at(questions)
@@ -115,78 +112,42 @@ def recall_of_codes(index: StoredIndex, asked: int = _SAMPLED_TABLES, nearest: i
     return found / max(1, wanted)
 
 
-EXACT = 200_000
-"""Number of tables up to which a question is compared with every vector: 0.2 GB of memory, some 20 ms."""
-
-_PROPOSED = 300
-"""Candidates by words, and by vectors up to EXACT tables; above it, each costs a read from disk."""
-_SAMPLE_TABLES = 2_048
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Sorted positions of tables, with standardized word and vector scores, and cosines."""
-
-    places: NDArray[np.intp]
-    words: Scores
-    dense: Scores
-    cosines: Scores
-
-
 @dataclass(frozen=True)
 class StoredHybrid:
-    """An opened index with vectors, and their embedder.
-
-    Args:
-        weight: of the vector score; words have weight 1.
-        exact: number of tables up to which all cosines are computed.
-    """
+    """An opened index with vectors, and their embedder."""
 
     index: StoredIndex
     embedder: Embedder
-    weight: float = 1.0
-    exact: int = EXACT
+    weight: float = 1.0  # of the vector score; words have weight 1
+    exact: int = EXACT  # tables up to which all cosines are computed
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest fused scores; questions are embedded together."""
-        return [tuple(Hit(named.id, score) for named, score in found) for found in self._best(questions, k)]
+        return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
 
     def best(self, question: str, k: int) -> list[tuple[TableEntry, float]]:
-        """Return the k best tables with their scores, best first."""
-        return self._best([question], k)[0]
-
-    def _best(self, questions: Sequence[str], k: int) -> list[list[tuple[TableEntry, float]]]:
+        """Return the k tables with the highest fused scores, best first."""
         check_k(k)
-        best = []
-        for question, vector in zip(questions, self.vectors(questions), strict=True):
-            found = self.candidates(question, vector, k)
-            scores = found.words + self.weight * found.dense
-            ranked = top_k(scores, k)
-            best.append([(self.index.entry(int(found.places[place])), float(scores[place])) for place in ranked])
-        return best
+        places, words, dense, _ = self.candidates(question, k)
+        scores = words + self.weight * dense
+        return [(self.index.entry(int(places[place])), float(scores[place])) for place in top_k(scores, k)]
 
-    def vectors(self, questions: Sequence[str]) -> Vectors:
-        """Embed questions, all at once."""
-        return VectorStore(None, self.embedder).question_vectors(questions)
-
-    def candidates(self, question: str, vector: Vectors, k: int) -> Candidates:
-        """Return at least k and _PROPOSED tables, if there are as many, with standardized scores."""
-        terms = self.index.terms(question)
-        places, _ = best_tables(terms, self.index.size, max(k, _PROPOSED), self.index.dead_places())
-        if self._vectors.coded:
-            places = np.union1d(places, self._vectors.nearest(vector, max(k, _PROPOSED)))
-            cosines = self._vectors.at(places) @ vector
-        elif self.index.size <= self.exact or not len(places):
-            cosines = self._vectors.cosines(vector)
-            cosines[self.index.dead_places()] = -np.inf
-            places = np.union1d(places, top_k(cosines, max(k, _PROPOSED)))
-            cosines = cosines[places]
+    def candidates(self, question: str, k: int) -> tuple[NDArray[np.intp], Scores, Scores, Scores]:
+        """Return the sorted positions of k or _PROPOSED tables: their standardized word and vector scores, cosines."""
+        (vector,) = VectorStore(None, self.embedder).question_vectors([question])
+        terms, dead = self.index.terms(question), self.index.dead_places()
+        places = np.sort(best_tables(terms, self.index.size, max(k, _PROPOSED), dead)[0])
+        if not self._vectors.coded and (self.index.size <= self.exact or not len(places)):
+            every = self._vectors.cosines(vector)
+            every[dead] = -np.inf
+            places = np.union1d(places, top_k(every, max(k, _PROPOSED)))
+            cosines = every[places]
         else:
-            places = np.sort(places)
+            if self._vectors.coded:
+                places = np.union1d(places, self._vectors.nearest(vector, max(k, _PROPOSED)))
             cosines = self._vectors.at(places) @ vector
         sample = self._sample @ vector
         dense = (cosines - sample.mean()) / max(float(sample.std()), 1e-6)
-        return Candidates(places, standardize_words(terms, places, self.index.size), dense, cosines)
+        return places, standardize_words(terms, places, self.index.size), dense, cosines
 
     @cached_property
     def _sample(self) -> Vectors:
@@ -200,114 +161,74 @@ class StoredHybrid:
 
 
 def standardize_words(terms: Sequence[Term], places: NDArray[np.intp], size: int) -> Scores:
-    """Return the word scores at sorted positions, in standard deviations above the mean over all tables.
-
-    The deviation assumes that words are independent.
-    """
+    """Return word scores at sorted positions, in deviations above their mean; words count as independent."""
     means = np.array([term.worth * sum(part.total for part in term.parts) / size for term in terms])
     squares = np.array([term.worth**2 * sum(part.squares for part in term.parts) / size for term in terms])
     spread = float(np.sqrt(max(0.0, (squares - means**2).sum())))
-    scores = score_tables(terms, places)
+    scores = np.zeros(len(places), dtype=np.float32)
+    for term in sorted(terms, key=lambda term: -term.worth):
+        term.add_to(scores, places)
     return (scores - np.float32(means.sum())) / np.float32(spread if spread > 1e-6 else 1.0)
 
 
 @dataclass(frozen=True)
 class StoredRerank:
-    """An opened index, searched by words, and by vectors if `dense` is given, then reranked.
-
-    Args:
-        candidates: how many tables are reranked; those behind them keep the order of the first search.
-        own: weights that replace the learned ones.
-    """
+    """An opened index, searched by words, and by vectors if `dense` is given, then reranked."""
 
     index: StoredIndex
     dense: StoredHybrid | None = None
     candidates: int = CANDIDATES
-    own: Styles | None = None
+    own: Styles | None = None  # weights that replace the learned ones
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
-        """Return for each question the k tables with the highest scores; none for a question without words."""
         return [found.ranking for found in self.find(questions, k)]
 
     def find(self, questions: Sequence[str], k: int) -> list[JudgedRanking]:
-        """Return the rankings, each with the chance that its best table answers."""
-        return [found for found, _ in self._best(questions, k)]
+        return [self.best(question, k)[0] for question in questions]
 
     def best(self, question: str, k: int) -> tuple[JudgedRanking, list[TableEntry]]:
-        """Return the ranking of a question with its chance, and the entries of its tables."""
-        return self._best([question], k)[0]
-
-    def _best(self, questions: Sequence[str], k: int) -> list[tuple[JudgedRanking, list[TableEntry]]]:
+        """Return the ranking of a question, none for one without words, and the entries of its tables."""
         check_k(k)
-        best = []
-        for scored, rest in self.score_candidates(questions, k):
-            if not len(scored.tables):
-                best.append((JudgedRanking((), 0.0, fits=False), list[TableEntry]()))
-                continue
-            named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
-            # Tables that were not reranked follow in their order, below the last score.
-            behind = float(scored.scores[-1]) - 1.0 - np.arange(len(rest))
-            scores = map(float, (*scored.scores, *behind))
-            ranking = tuple(Hit(each.id, score) for each, score in zip(named, scores, strict=False))
-            found = add_doubt(ranking, scored, self.weights.of(scored.question), len(self.index))
-            best.append((found, named))
-        return best
+        scored, rest = self.score_candidates(question, k)
+        named = [self.index.entry(int(place)) for place in (*scored.tables, *rest)][:k]
+        found = rank_candidates([each.id for each in named], scored, self.weights.of(question), len(self.index))
+        return found, named
 
     @cached_property
     def weights(self) -> Styles:
-        """The learned weights for the index, or `own`."""
-        if self.own:
-            return self.own
         sight: Sight = "stored" if self.dense else "stored-words"
-        return choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
+        return self.own or choose_weights(self.index.recipe.fields, several=self.index.several, sight=sight)
 
-    def score_candidates(
-        self, questions: Sequence[str], k: int = 1
-    ) -> Iterator[tuple[ScoredCandidates, NDArray[np.intp]]]:
-        """Yield for each question its scored candidates, by position, and the tables behind them up to k."""
-        vectors = self.dense.vectors(questions) if self.dense and questions else [None] * len(questions)
-        for question, vector in zip(questions, vectors, strict=True):
-            places, own = self._collect_scores(question, vector, k)
-            databases = self._databases(places)
-            own["company"] = databases.pool(fuse_scores(own)[None])[0]
-            order = top_k(fuse_scores(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
-            chosen, rest = order[: self.candidates], order[self.candidates :]
-            weights = self.weights.of(question)
-            streams = candidate_streams(
-                self.index, places[chosen], question, weights.association.named if weights.association else ()
-            )
-            among = Databases(databases.of[chosen], databases.order, databases.starts)
-            scorer = CandidateScorer(weights, Featurizer(streams), among)
-            found = scorer.score(question, np.arange(len(chosen)), {name: own[name][chosen] for name in own})
-            yield replace(found, tables=places[chosen][found.tables]), places[rest]
-
-    def _collect_scores(
-        self, question: str, vector: Vectors | None, k: int
-    ) -> tuple[NDArray[np.intp], dict[str, Scores]]:
-        """Return sorted positions, and their scores by search."""
-        if self.dense is not None and vector is not None:
-            found = self.dense.candidates(question, vector, k)
-            own = {"bm25": found.words / SCALE, "dense": found.dense / SCALE, "cosine": found.cosines}
-            return found.places, own
-        terms = self.index.terms(question)
-        places, _ = best_tables(terms, self.index.size, max(k, self.candidates), self.index.dead_places())
-        places = np.sort(places)
-        return places, {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
-
-    def _databases(self, places: NDArray[np.intp]) -> Databases:
-        """Group positions by database; not looked up in an index of one database."""
-        if not self.index.several:
-            return Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
-        return group_by_database([self.index.entry(int(place)).id for place in places])
+    def score_candidates(self, question: str, k: int = 1) -> tuple[ScoredCandidates, NDArray[np.intp]]:
+        """Return the scored candidates of a question, by position, and the tables behind them up to k."""
+        if self.dense is not None:
+            places, words, dense, cosines = self.dense.candidates(question, k)
+            own = {"bm25": words / SCALE, "dense": dense / SCALE, "cosine": cosines}
+        else:
+            terms = self.index.terms(question)
+            most = max(k, self.candidates)
+            places = np.sort(best_tables(terms, self.index.size, most, self.index.dead_places())[0])
+            own = {"bm25": standardize_words(terms, places, self.index.size) / SCALE}
+        if self.index.several:
+            databases = group_by_database([self.index.entry(int(place)).id for place in places])
+        else:
+            databases = Databases(np.zeros(len(places), np.intp), np.arange(len(places)), np.array([0, len(places)]))
+        own["company"] = databases.pool(fuse_scores(own)[None])[0]
+        order = top_k(fuse_scores(own), max(k, self.candidates)) if question.strip() else np.zeros(0, np.intp)
+        chosen, rest = order[: self.candidates], order[self.candidates :]
+        weights = self.weights.of(question)
+        named = weights.association.named if weights.association else ()
+        streams = candidate_streams(self.index, places[chosen], question, named)
+        among = Databases(databases.of[chosen], databases.order, databases.starts)
+        theirs = {name: scores[chosen] for name, scores in own.items()}
+        scored = score_by_features(question, np.arange(len(chosen)), theirs, weights, Featurizer(streams), among)
+        return replace(scored, tables=places[chosen][scored.tables]), places[rest]
 
 
 def candidate_streams(
     index: StoredIndex, places: NDArray[np.intp], question: str, more: tuple[str, ...] = ()
 ) -> TermStreams:
-    """Return the streams of some tables, with document frequencies from the whole index.
-
-    `terms` names the question's terms and `more`; other terms only have numbers.
-    """
+    """Return the streams of some tables; `terms` names those of the question and `more`, others have only numbers."""
     bases = index.bases()
     numbers = np.searchsorted(bases, places, side="right") - 1
     parts = [index.segments[n].stream(int(place - bases[n])) for n, place in zip(numbers, places, strict=True)]
@@ -317,7 +238,7 @@ def candidate_streams(
     owners = np.repeat(numbers, lengths)[real]
     asked = list(dict.fromkeys(index.analyzer.terms(question)))
     hashes = np.zeros(len(owners) + len(asked) + len(more), dtype=np.uint64)
-    hashes[len(owners) :] = [*map(term_hash, asked), *_hashes(more)]
+    hashes[len(owners) :] = [*map(term_hash, asked), *_hash_terms(more)]
     for number in np.unique(owners):
         own = np.flatnonzero(owners == number)
         hashes[own] = index.segments[number].terms.at(tokens[real][own])
@@ -330,5 +251,5 @@ def candidate_streams(
 
 
 @lru_cache(maxsize=4)
-def _hashes(terms: tuple[str, ...]) -> tuple[int, ...]:
+def _hash_terms(terms: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(map(term_hash, terms))

@@ -100,8 +100,7 @@ def run(
     """
     from almanaq.corpus.table import parse_fields
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.adapters import look_here
-    from almanaq.retrieval.retriever_names import check_fields_apply
+    from almanaq.retrieval.retriever_names import check_fields_apply, look_here
     from almanaq_bench import runner
     from almanaq_bench.config import RunRequest
 

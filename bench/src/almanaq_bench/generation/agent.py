@@ -22,7 +22,7 @@ from almanaq.agent.responder import Found, respond_prompt
 from almanaq.agent.schema_text import schema_text
 from almanaq.agent.tables import SmallTables
 from almanaq.agent.turn import run_in_thread
-from almanaq.corpus.files.reader import clean_header
+from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.table import Table
 from almanaq.errors import AlmanaqError, BudgetExceeded, ModelCallError, ModelError, QueryError
 from almanaq.models.budget import spending

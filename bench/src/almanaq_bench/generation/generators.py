@@ -18,7 +18,7 @@ from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.adapters import import_object
+from almanaq.retrieval.retriever_names import import_object
 from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from almanaq.corpus.files.reader import clean_header
+from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.files.columns import type_column

@@ -24,16 +24,15 @@ from pydantic import BaseModel, Field
 from almanaq.corpus.table import Corpus, Table, TableId
 from almanaq.errors import BenchmarkError, MissingExtraError, UsageError, suggest
 from almanaq.models.embedders.base import normalize
-from almanaq.retrieval.adapters import (
+from almanaq.retrieval.protocols import Ranking, Retriever, TableIndex, check_k, top_k
+from almanaq_bench.retrievers.adapters import (
     CallableIndex,
-    adapt_retriever,
+    adapt_library_retriever,
     has_methods,
     instantiate,
     make_ranking,
     require_tables,
 )
-from almanaq.retrieval.protocols import Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k, top_k
 
 BATCH = 64
 """Tables per entry of the corpus that `embed_corpus` gets."""
@@ -163,7 +162,7 @@ class AbsStandardEmbeddingRetriever(AbsRetrieverBase):
 
 
 def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = BATCH) -> Retriever:
-    """Return an object or class of the paper's two kinds, or of any kind that almanaq itself adapts, as a retriever.
+    """Return an object or class of the paper's two kinds, or of any kind that `adapters.py` knows, as a retriever.
 
     Args:
         name: what the retriever is called in results.
@@ -192,7 +191,7 @@ def adapt(found: object, name: str, *, dataset: str | None = None, batch: int = 
             return PaperEmbedder(made, name, dataset)
         if has_methods(made, "retrieve") or _answers_batches(made):
             return PaperRetriever(made, name, dataset, batch)
-    return adapt_retriever(made, name, adapt=adapt)
+    return adapt_library_retriever(made, name, adapt)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from almanaq.corpus.table import Corpus, Table, check_distinct
-from almanaq.errors import ModelCallError, SourceError
+from almanaq.errors import ModelCallError
 from almanaq.event_loops import run_sync
 from almanaq.models.budget import estimate_tokens
 from almanaq.models.cached import request_key
@@ -67,8 +67,6 @@ class MarkdownEmbedding:
             BudgetExceeded: it would cost more than the budget allows.
         """
         listed = [(table.id, format_markdown(table, self.rows)) for table in check_distinct(corpus)]
-        if not listed:
-            raise SourceError("the corpus holds no table")
         ids, texts = zip(*listed, strict=True)
         self.foreseen.vectors(self.store, texts)
         return graph_index(ids, self.store.vectors(texts), self.store)
@@ -110,8 +108,6 @@ class Summaries:
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:  # noqa: ARG002
         """Summarise and embed a corpus; what is in the caches is not asked for again. Raises as MarkdownEmbedding's."""
         tables = [(table.id, summary_prompt(table)) for table in check_distinct(corpus)]
-        if not tables:
-            raise SourceError("the corpus holds no table")
         ids, prompts = zip(*tables, strict=True)
         new = ["\n".join(m.content for m in prompt.messages) for prompt in prompts if not self._is_kept(prompt)]
         self.foreseen.replies(f"summaries of {len(new):,} tables", self.language.name, new, _SUMMARY_TOKENS)

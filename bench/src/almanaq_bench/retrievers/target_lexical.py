@@ -23,9 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, Field, Table, TableId, check_distinct, field_text
-from almanaq.errors import SourceError
-from almanaq.retrieval.protocols import Ranking
-from almanaq.retrieval.ranking import Scores, search_by_scores
+from almanaq.retrieval.protocols import Ranking, Scores, search_by_scores
 from almanaq.text.words import INDEX_STOPWORDS
 
 BUCKETS = 1 << 24
@@ -72,8 +70,6 @@ class HashedNgrams:
         for table in check_distinct(corpus):
             ids.append(table.id)
             counts.append(Counter(buckets(self.text(table))))
-        if not ids:
-            raise SourceError("the corpus holds no table")
         return HashedNgramsIndex(ids, _postings(counts, self.weighting), len(ids), self.weighting)
 
 

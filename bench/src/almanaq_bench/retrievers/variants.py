@@ -17,8 +17,16 @@ from almanaq.errors import MissingExtraError
 from almanaq.models.embedders.vector_store import Vectors, VectorStore
 from almanaq.retrieval.bm25 import BM25, BM25Index
 from almanaq.retrieval.dense import MAX_CHARS, PART_CHARS, Dense, DenseIndex, collect_texts, row_texts, title_lines
-from almanaq.retrieval.protocols import Hit, Ranking
-from almanaq.retrieval.ranking import Databases, Scores, check_k, group_by_database, search_by_scores, standardize
+from almanaq.retrieval.protocols import (
+    Databases,
+    Hit,
+    Ranking,
+    Scores,
+    check_k,
+    group_by_database,
+    search_by_scores,
+    standardize,
+)
 
 NEIGHBOURS, EXPANSION_BUILD, EXPANSION_SEARCH = 16, 200, 50
 """M, ef_construction and ef: as the TARGET benchmark has them."""

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.readers import cell_text
-from almanaq.corpus.table import Table, TableId
+from almanaq.corpus.table import Table, TableId, cell_text
 from almanaq.errors import UsageError, suggest
 from almanaq_bench.evaluation.significance import spearman
 from almanaq_bench.question_sets import Question

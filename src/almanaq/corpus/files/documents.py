@@ -35,52 +35,43 @@ _OWN = ("path", "name", "title", "modified")
 _MOST_UNPACKED = 300 << 20
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _PAGES_SHOWN = 5
+# Of so many letters of a PDF, texts that are read well have fewer that no script has, or that fonts number alone.
 _LETTERS_SEEN, _UNNAMED = 20_000, 0.02
-"""Of so many letters of a PDF, texts that are read well have fewer that no script has, or that fonts number alone."""
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+_HEADING = re.compile(r"^# +(.+?)[ #]*$", re.MULTILINE)
+_TABLE_LINES = 5
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_DROPPED = ("script", "style", "noscript", "template", "svg", "iframe", "object")
+_BLOCKS = frozenset(
+    """
+    address article aside blockquote body br dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5
+    h6 header hr li main nav ol p pre section summary table td th tr ul
+    """.split()
+)
+_CELLS = frozenset(["td", "th"])
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """What one reader found.
-
-    Attributes:
-        text: paragraphs, pages or slides; a page without text is "", so that the others keep their numbers.
-        fields: what its header says, by the names of columns.
-        part: what tells it apart from others in the file: the number of a message; "" for a file of one.
-    """
-
-    text: list[str]
+    text: list[str]  # paragraphs, pages or slides; a page without text is "", so that the others keep their numbers
     title: str = ""
-    fields: Fields = field(default_factory=dict)
+    fields: Fields = field(default_factory=dict)  # what its header says, by the names of columns
     notes: tuple[str, ...] = ()
-    part: str = ""
+    part: str = ""  # the number of a message, which tells it apart from others in the file
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentTable:
-    """Documents as columns of equal length: path, name, title, modified, those of headers, text.
-
-    Attributes:
-        notes: which files were not opened or have no text, for people.
-    """
+    """Documents as columns of equal length: path, name, title, modified, those of headers, text."""
 
     columns: Mapping[str, list[Any]]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # which files were not opened or have no text, for people
 
 
 def read_documents(found: FoundFile, limit: int | None = None) -> DocumentTable:
-    """Return the documents of a source as a table; `text` holds a list of paragraphs, pages or slides for each.
-
-    Moments are those of the writer's clock: a mail's `date` is what its header shows, without the zone.
-
-    Args:
-        limit: at most so many rows; None gives all.
-
-    Raises:
-        SourceError: none of them can be read.
-    """
+    """Return the documents of a source as a table, at most `limit`; moments are those of the writer's clock."""
     assert found.root is not None
     rows: list[tuple[Fields, Fields, list[str]]] = []
     start, notes = len(str(found.root)) + 1, []
@@ -94,7 +85,9 @@ def read_documents(found: FoundFile, limit: int | None = None) -> DocumentTable:
             for read in _READERS[path.suffix.lower()](path):
                 called = f"{place}#{read.part}" if read.part else place
                 own = {"path": called, "name": path.name, "title": read.title or None, "modified": modified}
-                rows.append((own, read.fields, [_clean(passage) for passage in read.text]))
+                # A database can hold no NUL and no halves of characters.
+                text = [each.encode("utf-8", "replace").decode("utf-8").replace("\0", "") for each in read.text]
+                rows.append((own, read.fields, text))
                 notes += [f"{place}: {note}" for note in read.notes]
         except (AlmanaqError, OSError) as error:
             raise_if_cancelled()
@@ -122,20 +115,7 @@ def _as_columns(rows: list[tuple[Fields, Fields, list[str]]]) -> dict[str, list[
     return {**columns, "text": [text for _, _, text in rows]}
 
 
-def _clean(text: str) -> str:
-    """Return text that a database can hold: no NUL, no halves of characters."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
-
-
-# --- text, Markdown, web pages ----------------------------------------------------------------------------------------
-
-_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
-_HEADING = re.compile(r"^# +(.+?)[ #]*$", re.MULTILINE)
-_TABLE_LINES = 5
-_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-
-
-def _paragraphs(text: str) -> list[str]:
+def _split_paragraphs(text: str) -> list[str]:
     return [part for each in _BLANK_LINES.split(text) if (part := each.strip())]
 
 
@@ -161,7 +141,7 @@ def _read_text(path: Path) -> Iterator[_Document]:
     counts = [first.count(mark) for mark in "|\t;" if all(line.count(mark) == first.count(mark) for line in others)]
     if max(counts, default=0) > 1 and others:
         notes += ("its lines look like the rows of a table, and it is read as text: name it .csv to open it as one",)
-    yield _Document(_paragraphs(text), notes=notes)
+    yield _Document(_split_paragraphs(text), notes=notes)
 
 
 def _read_markdown(path: Path) -> Iterator[_Document]:
@@ -175,7 +155,7 @@ def _read_markdown(path: Path) -> Iterator[_Document]:
         text = text[front.end() :] if fields else text
     heading = _HEADING.search(text)
     title = fields.pop("title", None) or (heading[1] if heading else "")
-    yield _Document(_paragraphs(text), str(title), fields, notes)
+    yield _Document(_split_paragraphs(text), str(title), fields, notes)
 
 
 def _import_reader(module: str, package: str, what: str) -> Any:
@@ -203,16 +183,6 @@ def _read_front_matter(fence: str, text: str) -> Fields:
         return yaml.safe_dump(value).strip() if isinstance(value, list | dict) else value
 
     return {str(name): plain(value) for name, value in read.items()} if isinstance(read, dict) else {}
-
-
-_DROPPED = ("script", "style", "noscript", "template", "svg", "iframe", "object")
-_BLOCKS = frozenset(
-    """
-    address article aside blockquote body br dd details div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5
-    h6 header hr li main nav ol p pre section summary table td th tr ul
-    """.split()
-)
-_CELLS = frozenset(["td", "th"])
 
 
 def _read_html(path: Path) -> Iterator[_Document]:
@@ -264,19 +234,13 @@ def _parse_html(raw: bytes, encoding: str, notes: tuple[str, ...] = ()) -> _Docu
     return _Document(text, title, {"author": author} if author else {}, notes)
 
 
-# --- mail -------------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=256)
-def _parse_header(name: str, value: str) -> Any:
-    return email.policy.default.header_fetch_parse(name, value)
+_parse_header = lru_cache(maxsize=256)(email.policy.default.header_fetch_parse)
 
 
 class _CachingPolicy(email.policy.EmailPolicy):
     """The standard policy, which by itself parses a header anew at each look: half of the time that a mail takes."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:
-        """Return a header's value, parsed once."""
         return _parse_header(name, value)
 
 
@@ -284,30 +248,28 @@ _read_message: Any = partial(email.message_from_binary_file, policy=_CachingPoli
 
 
 def is_mail(path: Path) -> bool:
-    """Return whether a document holds mail, by its name."""
     return path.suffix.lower() in (".eml", ".mbox")
 
 
 def _read_mail(path: Path) -> Iterator[_Document]:
     with path.open("rb") as file:
-        yield _message(_read_message(file))
+        yield _convert_message(_read_message(file))
 
 
 def _read_mailbox(path: Path) -> Iterator[_Document]:
-    """Yield the messages of a mailbox, numbered from 1."""
     count = 0
     with closing(mailbox.mbox(path, factory=_read_message, create=False)) as box:
         for count, message in enumerate(box, start=1):
             raise_if_cancelled()
-            yield _message(message, str(count))
+            yield _convert_message(message, str(count))
     if not count:
         raise SourceError("it holds no messages: a mailbox begins with a line 'From …'")
 
 
-def _message(message: Any, part: str = "") -> _Document:
-    fields: Fields = {name: found for name in ("from", "to", "cc", "subject") if (found := _header(message, name))}
+def _convert_message(message: Any, part: str = "") -> _Document:
+    fields: Fields = {name: found for name in ("from", "to", "cc", "subject") if (found := _read_header(message, name))}
     notes: tuple[str, ...] = ()
-    if written := _header(message, "date"):
+    if written := _read_header(message, "date"):
         try:
             fields["date"] = email.utils.parsedate_to_datetime(written).replace(tzinfo=None)
         except ValueError:
@@ -319,14 +281,14 @@ def _message(message: Any, part: str = "") -> _Document:
     if body is None:
         text = []
     elif body.get_content_subtype() == "html":
-        text = _parse_html(_content(body).encode("utf-8", "replace"), "utf-8").text
+        text = _parse_html(_read_content(body).encode("utf-8", "replace"), "utf-8").text
     else:
-        text = _paragraphs(_content(body).replace("\r\n", "\n"))
+        text = _split_paragraphs(_read_content(body).replace("\r\n", "\n"))
     where = f"message {part}: " if part else ""
     return _Document(text, fields.get("subject", ""), fields, tuple(where + note for note in notes), part)
 
 
-def _header(message: EmailMessage, name: str) -> str:
+def _read_header(message: EmailMessage, name: str) -> str:
     """Return a header as text; a malformed one, on which the standard library fails, as it is written."""
     try:
         value = message[name]
@@ -335,14 +297,11 @@ def _header(message: EmailMessage, name: str) -> str:
     return " ".join(str(value or "").split())
 
 
-def _content(part: Any) -> str:
+def _read_content(part: Any) -> str:
     try:
         return str(part.get_content())
     except LookupError:  # an unknown encoding
         return str(part.get_payload(decode=True).decode("utf-8", "replace"))
-
-
-# --- PDF, Word, PowerPoint --------------------------------------------------------------------------------------------
 
 
 def _read_pdf(path: Path) -> Iterator[_Document]:
@@ -370,10 +329,10 @@ def _read_pdf(path: Path) -> Iterator[_Document]:
         except ValueError:
             created = None
             notes.append(f"its date of creation cannot be read: {known.creation_date_raw!r}")
-        yield _Document(text, str(known.title or "").strip(), _properties(known.author, created), tuple(notes))
+        yield _Document(text, str(known.title or "").strip(), _read_properties(known.author, created), tuple(notes))
 
 
-def _properties(author: Any, created: Any) -> Fields:
+def _read_properties(author: Any, created: Any) -> Fields:
     fields: Fields = {"author": str(author).strip()} if author and str(author).strip() else {}
     return fields | ({"created": created.replace(tzinfo=None)} if isinstance(created, datetime) else {})
 
@@ -399,17 +358,16 @@ def _read_word(path: Path) -> Iterator[_Document]:
     heading = ""
     for block in document.iter_inner_content():
         if hasattr(block, "rows"):
-            text += _table_text(block)
+            text += _read_table(block)
             continue
-        text += _paragraphs(block.text)
+        text += _split_paragraphs(block.text)
         if not heading and block.style is not None and block.style.name in ("Title", "Heading 1"):
             heading = block.text
     known = document.core_properties
-    parts = (
-        rel.target_part for rel in document.part.rels.values() if rel.reltype.endswith(("/footnotes", "/endnotes"))
-    )
-    notes = ("its footnotes are not read",) if any(b"<w:t>" in p.blob or b"<w:t " in p.blob for p in parts) else ()
-    yield _Document(text, known.title.strip() or heading.strip(), _properties(known.author, known.created), notes)
+    links = [link for link in document.part.rels.values() if link.reltype.endswith(("/footnotes", "/endnotes"))]
+    footnotes = any(b"<w:t>" in link.target_part.blob or b"<w:t " in link.target_part.blob for link in links)
+    notes = ("its footnotes are not read",) if footnotes else ()
+    yield _Document(text, known.title.strip() or heading.strip(), _read_properties(known.author, known.created), notes)
 
 
 def _read_slides(path: Path) -> Iterator[_Document]:
@@ -420,28 +378,27 @@ def _read_slides(path: Path) -> Iterator[_Document]:
     heading = ""
     for slide in presentation.slides:
         raise_if_cancelled()
-        parts = [part for shape in slide.shapes for part in _shape_text(shape)]
+        parts = [part for shape in slide.shapes for part in _read_shape(shape)]
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-            parts += _paragraphs(slide.notes_slide.notes_text_frame.text)
+            parts += _split_paragraphs(slide.notes_slide.notes_text_frame.text)
         text.append("\n".join(parts))
         heading = heading or (slide.shapes.title.text if slide.shapes.title is not None else "")
     known = presentation.core_properties
     empty = sum(not passage for passage in text)
-    notes = (
-        (f"{empty:,} of {len(text):,} slides hold no text; that of charts and pictures is not read",) if empty else ()
-    )
-    yield _Document(text, (known.title or heading).strip(), _properties(known.author, known.created), notes)
+    note = f"{empty:,} of {len(text):,} slides hold no text; that of charts and pictures is not read"
+    notes = (note,) if empty else ()
+    yield _Document(text, (known.title or heading).strip(), _read_properties(known.author, known.created), notes)
 
 
-def _shape_text(shape: Any) -> list[str]:
+def _read_shape(shape: Any) -> list[str]:
     if hasattr(shape, "shapes"):  # a group
-        return [part for each in shape.shapes for part in _shape_text(each)]
+        return [part for each in shape.shapes for part in _read_shape(each)]
     if shape.has_table:
-        return _table_text(shape.table)
-    return _paragraphs(shape.text_frame.text) if shape.has_text_frame else []
+        return _read_table(shape.table)
+    return _split_paragraphs(shape.text_frame.text) if shape.has_text_frame else []
 
 
-def _table_text(table: Any) -> list[str]:
+def _read_table(table: Any) -> list[str]:
     rows = [" | ".join(" ".join(cell.text.split()) for cell in row.cells) for row in table.rows]
     return [row for row in rows if row.strip(" |")]
 
@@ -449,8 +406,7 @@ def _table_text(table: Any) -> list[str]:
 _READERS: dict[str, Callable[[Path], Iterator[_Document]]] = {
     ".txt": _read_text,
     ".md": _read_markdown,
-    ".html": _read_html,
-    ".htm": _read_html,
+    **dict.fromkeys((".html", ".htm"), _read_html),
     ".eml": _read_mail,
     ".mbox": _read_mailbox,
     ".pdf": _read_pdf,

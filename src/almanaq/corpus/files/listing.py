@@ -1,8 +1,13 @@
-"""Which files of rows and documents a source names: a file, a folder, a glob; and what lies there and is none."""
+"""Which files of rows and documents a source names: a file, a folder, a glob; and what lies there and is none.
+
+Files that are one table (`year=2020/a.csv`, `sales-2024-01.csv` and those beside it, `*.csv` of one shape) are joined,
+and what their paths say is a column.
+"""
 
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -10,7 +15,8 @@ import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -22,12 +28,8 @@ from almanaq.corpus.sqlite import SQLITE, is_sqlite, sqlite_files
 from almanaq.corpus.table import TableId
 from almanaq.errors import SourceError, UsageError, suggest
 
-# --- kinds of files, by their endings ---------------------------------------------------------------------------------
-
 
 class Format(Enum):
-    """How the rows of a file are written."""
-
     DELIMITED = "delimited text"
     JSON = "JSON"
     PARQUET = "Parquet"
@@ -36,22 +38,15 @@ class Format(Enum):
 
 
 ENDINGS = {
-    ".csv": Format.DELIMITED,
-    ".tsv": Format.DELIMITED,
-    ".tab": Format.DELIMITED,
-    ".json": Format.JSON,
-    ".jsonl": Format.JSON,
-    ".ndjson": Format.JSON,
+    **dict.fromkeys((".csv", ".tsv", ".tab"), Format.DELIMITED),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), Format.JSON),
     ".parquet": Format.PARQUET,
-    ".xlsx": Format.SHEETS,
-    ".xlsm": Format.SHEETS,
-    ".xls": Format.SHEETS,
-    ".ods": Format.SHEETS,
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls", ".ods"), Format.SHEETS),
     **dict.fromkeys((".txt", ".md", ".html", ".htm", ".eml", ".mbox", ".pdf", ".docx", ".pptx"), Format.DOCUMENTS),
 }
-UNREAD = {
-    ".duckdb": "a DuckDB file is a separate source: name it",
-    ".ddb": "a DuckDB file is a separate source: name it",
+DUCKDB = (".duckdb", ".ddb")
+UNREAD = {  # files of data that are none of these, and what to do with them
+    **dict.fromkeys(DUCKDB, "a DuckDB file is a separate source: name it"),
     **dict.fromkeys((".zip", ".7z", ".rar", ".tar", ".tgz", ".xz"), "unpack it first"),
     **dict.fromkeys(
         (".avro", ".arrow", ".feather", ".orc", ".geojson", ".xlsb", ".dbf", ".mdb", ".accdb", ".sav", ".dta", ".rds"),
@@ -60,24 +55,44 @@ UNREAD = {
     **dict.fromkeys((".doc", ".ppt", ".odt", ".odp", ".rtf", ".epub"), "save it as .docx, .pptx, .html or .pdf"),
     ".msg": "save it as .eml",
 }
-"""Files of data that are none of these, and what to do with them."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
+STDIN = "-"
+_PARTITION = re.compile(r"[^=]+=[^=]*")
+_PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)  # what Spark and its like call the files of one table
+_PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
+_DEEPEST = 12  # no table is parted by more columns than this
+# Names of documents that speak of the tables beside them, and are no documents of the source.
+_ABOUT_FILES = re.compile(r"(readme|licen[cs]e|copying|notice|authors|changelog)\b", re.IGNORECASE)
+_DOCUMENT_ENDINGS = tuple(ending for ending, format_ in ENDINGS.items() if format_ is Format.DOCUMENTS)
+_DATE = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)(?:[-_.]?(?:Q([1-4])|(0[1-9]|1[0-2])(?:[-_.]?([0-3]\d))?))?(?!\d)", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\d+(?=\D*$)")
+_LEAST_ALIKE = 3  # so many files of one shape that a pattern names are one table; two may well be of two kinds
+_FIRST_LINE = 1 << 16
+_WEB = re.compile(r"https?://", re.IGNORECASE)
+_PATTERN = re.compile(r"[*?\[]")
+_MAGIC = {
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".xlsx",
+    b"\x1f\x8b": ".csv.gz",
+    b"BZh": ".csv.bz2",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+}
+_MOST_BYTES = 4 << 30
+_SECONDS = 60.0
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a file's name says of it.
+    """What a file's name says of it."""
 
-    Attributes:
-        stem: the name without its endings.
-        compression: pyarrow's name of it; "" for none.
-    """
-
-    stem: str
+    stem: str  # without its endings
     ending: str
     format: Format
-    compression: str = ""
+    compression: str = ""  # pyarrow's name of it
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -92,24 +107,8 @@ def kind_of(path: Path) -> Kind | None:
     return Kind(inner.stem, inner.suffix.lower(), format_, compression)
 
 
-def unread_advice(path: Path) -> str:
-    """Say what to do with a file of data that cannot be read, by its name; "" where it is none."""
-    return UNREAD.get(path.suffix.lower(), "")
-
-
 def total_bytes(paths: Sequence[Path]) -> int:
-    """Return the size of some files together."""
     return sum(path.stat().st_size for path in paths)
-
-
-# --- files and folders ------------------------------------------------------------------------------------------------
-
-_PARTITION = re.compile(r"[^=]+=[^=]*")
-_PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)
-"""What Spark and its like call the files of one table."""
-_PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-_DEEPEST = 12
-"""No table is parted by more columns than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,34 +123,27 @@ class Problem:
 
 
 def not_opened(file: str, why: str) -> Problem:
-    """Return the problem of a file that was left out."""
     return Problem(file, f"not opened: {why.removeprefix(file).lstrip(' ,:').removeprefix('not opened: ')}")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One table of a source: a file, the files of a table that is kept in parts, or all its documents.
-
-    Attributes:
-        root: of parts, the folder under which the names of their folders are values (`year=2020`); of documents, the
-            folder that their paths begin at.
-        columns: names of the columns that the paths say; values: of each path.
-    """
+    """One table of a source: a file, the files of a table that is kept in parts, or all its documents."""
 
     id: TableId
     paths: tuple[Path, ...]
+    # Of parts, the folder under which the names of their folders are values (`year=2020`); of documents, the folder
+    # that their paths begin at.
     root: Path | None = None
-    columns: tuple[str, ...] = ()
-    values: tuple[tuple[str, ...], ...] = ()
+    columns: tuple[str, ...] = ()  # that the paths say
+    values: tuple[tuple[str, ...], ...] = ()  # of each path
 
     @property
     def path(self) -> Path:
-        """The file; of parts, the first."""
         return self.paths[0]
 
     @property
     def kind(self) -> Kind:
-        """What the file's name says of it."""
         kind = kind_of(self.path)
         assert kind is not None
         return kind
@@ -159,45 +151,36 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tables that a source names, in order, and the files that are none of them although they look so.
-
-    Attributes:
-        databases: the SQLite files among them, each of which holds tables of its own.
-    """
+    """The tables that a source names, in order, and the files that are none of them although they look so."""
 
     files: tuple[FoundFile, ...]
     problems: tuple[Problem, ...] = ()
-    databases: tuple[Path, ...] = ()
+    databases: tuple[Path, ...] = ()  # SQLite files, each of which holds tables of its own
 
 
 def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     """List the tables of a folder: its own files and those of its sub-folders, each in a database named after it.
 
-    A folder of parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder. So are its documents,
-    however deep they lie.
-
-    Args:
-        separate: parts are tables of their own, unless they are Parquet.
-
-    Raises:
-        SourceError: there is no table, not even one that cannot be opened.
+    A folder of parts (`year=2020/…`, `part-0000.parquet`) is one table, named after the folder; `separate` parts are
+    tables of their own, unless they are Parquet. So are its documents, however deep they lie. Raises SourceError where
+    there is no table, not even one that cannot be opened.
     """
     found: list[FoundFile] = []
     problems: list[Problem] = []
     endings = (".parquet",) if separate else _PARTED
-    parts = _parts(folder, folder.resolve().parent.name or "data", problems, endings)
+    parts = _join_parts(folder, folder.resolve().parent.name or "data", problems, endings)
     if parts is not None:
         return Listing((parts,), tuple(problems))
-    for place in [folder, *_folders(folder, problems)]:
-        whole = _parts(place, folder.resolve().name, problems, endings) if place is not folder else None
-        found += [whole] if whole else _own(place, problems)
+    for place in [folder, *_list_folders(folder, problems)]:
+        whole = _join_parts(place, folder.resolve().name, problems, endings) if place is not folder else None
+        found += [whole] if whole else _list_own_files(place, problems)
     databases = sqlite_files(folder)
     documents = list(_walk_documents(str(folder)))
     if found or databases:
         documents = [path for path in documents if not _ABOUT_FILES.match(path.name)]
     if documents:
         found.append(FoundFile(TableId(folder.resolve().name, folder.resolve().name), tuple(documents), folder))
-    listing = replace(_distinct(found, problems), databases=tuple(databases))
+    listing = replace(_name_apart(found, problems), databases=tuple(databases))
     if not listing.files and not databases and not listing.problems:
         raise SourceError(f"the folder {str(folder)!r} holds no table: put files ending in {KNOWN} there")
     return listing
@@ -217,12 +200,12 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
             problems += inner.problems
             continue
         kind = kind_of(path)
-        if kind is None and not _odd(path, named=True) and (path.suffix.lower() in SQLITE or is_sqlite(path)):
+        if kind is None and not _find_oddity(path, named=True) and (path.suffix.lower() in SQLITE or is_sqlite(path)):
             databases.append(path)
             continue
         if kind is None:
             problems.append(not_opened(path.name, f"files of this kind cannot be read; known: {KNOWN}"))
-        elif why := _odd(path, named=True):
+        elif why := _find_oddity(path, named=True):
             problems.append(not_opened(path.name, why))
         elif kind.format is Format.DOCUMENTS:
             documents.append(path)
@@ -232,29 +215,23 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
         root = Path(os.path.commonpath([path.parent.absolute() for path in documents]))
         name = documents[0].stem if len(documents) == 1 else root.name
         found.append(FoundFile(TableId("data", name), tuple(path.absolute() for path in documents), root))
-    return replace(_distinct(found, problems), databases=tuple(databases))
+    return replace(_name_apart(found, problems), databases=tuple(databases))
 
 
-def _own(place: Path, problems: list[Problem]) -> list[FoundFile]:
-    """List the files of rows that lie in a folder itself."""
+def _list_own_files(place: Path, problems: list[Problem]) -> list[FoundFile]:
     found = []
     names = [name for name in os.listdir(place) if not name.startswith((".", "~$")) and not _is_document(name)]
     for path in (place / name for name in sorted(names)):
         kind = kind_of(path)
-        if kind is None and not path.is_dir() and (advice := unread_advice(path)):
+        if kind is None and not path.is_dir() and (advice := UNREAD.get(path.suffix.lower())):
             problems.append(not_opened(path.name, advice))
         if kind is None or path.is_dir():
             continue
-        if why := _odd(path):
+        if why := _find_oddity(path):
             problems.append(not_opened(path.name, why))
         else:
             found.append(FoundFile(TableId(place.resolve().name, kind.stem), (path,)))
     return found
-
-
-_ABOUT_FILES = re.compile(r"(readme|licen[cs]e|copying|notice|authors|changelog)\b", re.IGNORECASE)
-"""Names of documents that speak of the tables beside them, and are no documents of the source."""
-_DOCUMENT_ENDINGS = tuple(ending for ending, format_ in ENDINGS.items() if format_ is Format.DOCUMENTS)
 
 
 def _is_document(name: str) -> bool:
@@ -275,7 +252,7 @@ def _walk_documents(folder: str) -> Iterator[Path]:
             yield Path(folder, name)
 
 
-def _odd(path: Path, *, named: bool = False) -> str:
+def _find_oddity(path: Path, *, named: bool = False) -> str:
     """Say why what has the name of a file is none that is read; "" where it is."""
     try:
         mode = path.stat().st_mode if named else path.lstat().st_mode
@@ -288,7 +265,7 @@ def _odd(path: Path, *, named: bool = False) -> str:
     return ""
 
 
-def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
+def _list_folders(folder: Path, problems: list[Problem]) -> list[Path]:
     """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
     with os.scandir(folder) as entries:
         inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and e.is_dir())
@@ -300,15 +277,13 @@ def _folders(folder: Path, problems: list[Problem]) -> list[Path]:
     return [folder / name for name, linked in inner if not linked]
 
 
-def _parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
-    """Return the one table that a folder of parts is, None where it is none."""
-    inner = [p for p in _folders(folder, []) if _PARTITION.fullmatch(p.name)]
+def _join_parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
+    inner = [p for p in _list_folders(folder, []) if _PARTITION.fullmatch(p.name)]
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
     own = [name for name in names if name.lower().endswith(".parquet")]
     if not inner and not (own and all(_PART.fullmatch(Path(name).stem) for name in own)):
         return None
-    paths: list[Path] = []
-    _collect(folder, paths, problems, endings if inner else (".parquet",))
+    paths = list(_walk_parts(folder, problems, endings if inner else (".parquet",)))
     if not paths:
         return None
     ending = paths[0].suffix.lower()
@@ -320,20 +295,19 @@ def _parts(folder: Path, database: str, problems: list[Problem], endings: Sequen
     return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder, columns, values)
 
 
-def _collect(folder: Path, paths: list[Path], problems: list[Problem], endings: Sequence[str], depth: int = 0) -> None:
+def _walk_parts(folder: Path, problems: list[Problem], endings: Sequence[str], depth: int = 0) -> Iterator[Path]:
     for path in sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_"))):
         if path.suffix.lower() in endings and not path.is_dir():
-            why = _odd(path)
-            problems += [not_opened(path.name, why)] if why else []
-            paths += [] if why else [path]
+            if why := _find_oddity(path):
+                problems.append(not_opened(path.name, why))
+            else:
+                yield path
         elif path.is_dir() and not path.is_symlink() and depth < _DEEPEST and _PARTITION.fullmatch(path.name):
-            _collect(path, paths, problems, endings, depth + 1)
+            yield from _walk_parts(path, problems, endings, depth + 1)
 
 
-def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
-    """Return the files with names of their own: the second of two that would be one table has its ending
-    in its name.
-    """
+def _name_apart(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
+    """Return the files with names of their own: the second of two of one name has its ending in its name."""
     files: dict[tuple[str, str], FoundFile] = {}
     for each in found:
         database, table = each.id
@@ -347,21 +321,88 @@ def _distinct(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
     return Listing(tuple(files.values()), tuple(problems))
 
 
-# --- sources that are named otherwise: globs, lists, standard input, addresses ----------------------------------------
+def join_files(listing: Listing, named: Iterable[str] = (), *, any_name: bool = False) -> Listing:
+    """Return a listing with the files that are one table joined: their names differ in a date or a number alone.
 
-STDIN = "-"
-_WEB = re.compile(r"https?://", re.IGNORECASE)
-_PATTERN = re.compile(r"[*?\[]")
-_MAGIC = {
-    b"PAR1": ".parquet",
-    b"PK\x03\x04": ".xlsx",
-    b"\x1f\x8b": ".csv.gz",
-    b"BZh": ".csv.bz2",
-    b"\x28\xb5\x2f\xfd": ".csv.zst",
-}
-_MOST_BYTES = 4 << 30
-_SECONDS = 60.0
-_CHUNK = 1 << 20
+    Files that would be joined with a table that a schema file speaks of (`named`) stay apart. With `any_name`, files of
+    one header are one table, named after their folder, as somebody named them together: `*.csv`.
+    """
+    apart = {name.rpartition(".")[2].casefold() for name in named}
+    found, problems = listing.files, list(listing.problems)
+    groups: dict[tuple[str, Path, str, str, Hashable], list[tuple[FoundFile, str]]] = defaultdict(list)
+    for each in found:
+        if (shape := _read_shape(each)) is not None and (said := _parse_name(each.kind.stem)) is not None:
+            pattern, column, value = said
+            groups[each.id.database, each.path.parent, pattern, column, shape].append((each, value))
+    joined: dict[FoundFile, FoundFile | None] = {}
+    for (database, folder, pattern, column, _), members in groups.items():
+        files = [each for each, _ in members]
+        if len(files) > 1 and apart.isdisjoint(_table_names(files)):
+            name = re.sub(r"[-_. ]*\0[-_. ]*", "_", pattern).strip("_") or folder.resolve().name
+            if any(each.id == TableId(database, name) for each in found if each not in files):
+                name = f"{name}_{column}"
+            one = _join(files, name, column, [value for _, value in members], problems)
+            joined |= {**dict.fromkeys(files), files[0]: one}
+    rest = [each for each in found if each not in joined and each.kind.format is not Format.DOCUMENTS]
+    if any_name and not joined and len(rest) >= _LEAST_ALIKE and apart.isdisjoint(_table_names(rest)):
+        (parent, format_, shape), *others = {(each.path.parent, each.kind.format, _read_shape(each)) for each in rest}
+        if not others and format_ is Format.DELIMITED and shape is not None:
+            one = _join(rest, parent.resolve().name, "file", [each.kind.stem for each in rest], problems)
+            joined = {**dict.fromkeys(rest), rest[0]: one}
+    kept = [each for each in (joined.get(each, each) for each in found) if each is not None]
+    return replace(listing, files=tuple(kept), problems=tuple(problems))
+
+
+def _table_names(files: Sequence[FoundFile]) -> set[str]:
+    return {each.id.table.casefold() for each in files}
+
+
+def _join(
+    files: Sequence[FoundFile], name: str, column: str, values: Sequence[str], problems: list[Problem]
+) -> FoundFile:
+    first, shape = files[0], _read_shape(files[0])
+    if first.kind.format is Format.PARQUET and isinstance(shape, tuple) and column in shape[1]:
+        column = f"{column}_2"  # the others are named when they are read
+    shown = f"{len(files):,} files are one table, and the column {column!r} is from their names"
+    problems.append(Problem(name, f"{shown} ({first.path.name}, …); --separate (separate=True) keeps them apart"))
+    paths = tuple(path for each in files for path in each.paths)
+    return replace(
+        first, id=TableId(first.id.database, name), paths=paths, columns=(column,), values=tuple((v,) for v in values)
+    )
+
+
+def _parse_name(stem: str) -> tuple[str, str, str] | None:
+    """Return what is common to a name and those beside it, and the column and value that the rest is."""
+    if date := _DATE.search(stem):
+        year, quarter, month, day = date.groups()
+        column = "quarter" if quarter else "date" if day else "month" if month else "year"
+        value = f"{year}-Q{quarter}" if quarter else "-".join(part for part in (year, month, day) if part)
+        return f"{stem[: date.start()]}\0{stem[date.end() :]}", column, value
+    if number := _NUMBER.search(stem):
+        return f"{stem[: number.start()]}\0{stem[number.end() :]}", "part", number[0]
+    return None
+
+
+def _read_shape(found: FoundFile) -> Hashable | None:
+    """Return what files of one table have in common: ending and header; None for a file that is not to be joined."""
+    kind = found.kind
+    if found.root is not None or kind.compression:
+        return None
+    try:
+        if kind.format is Format.PARQUET:
+            import pyarrow.parquet as pq
+
+            schema = pq.read_schema(found.path, memory_map=True)
+            return kind.ending, tuple(schema.names), tuple(map(str, schema.types))
+        with found.path.open("rb") as file:
+            line = file.readline(_FIRST_LINE).removeprefix(b"\xef\xbb\xbf").strip()
+        if kind.format is Format.DELIMITED:
+            return (kind.ending, line) if re.search(rb"[,;\t|]", line) else None
+        if kind.ending in (".jsonl", ".ndjson") and isinstance(first := json.loads(line), dict):
+            return kind.ending, frozenset(first)
+    except (OSError, ValueError):  # the reader says what is wrong with it
+        pass
+    return None
 
 
 class FetchedFolder:
@@ -382,17 +423,11 @@ class NamedFiles:
 
 
 def is_web(source: str) -> bool:
-    """Tell whether a source is an address on the web."""
     return _WEB.match(source) is not None
 
 
 def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | None:
-    """Return the files that a source names in one of these ways; None where it is the path of one file or folder.
-
-    Raises:
-        SourceError: a pattern fits no file, a file of a list is not there, or an address gives none.
-        UsageError: an address was named without leave to read it.
-    """
+    """Return the files of a glob, a list, standard input or an address; None for the path of one file or folder."""
     if source == STDIN:
         return _save_stream(sys.stdin.buffer, "stdin", "standard input")
     if is_web(source):
@@ -401,16 +436,15 @@ def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | N
         return None
     parts = [part.strip() for part in source.split(",")]
     if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
-        return NamedFiles(tuple(path for part in parts for path in _matching(part)), source)
-    return NamedFiles(tuple(_matching(source)), source) if _is_pattern(source) else None
+        return NamedFiles(tuple(path for part in parts for path in _find_matching(part)), source)
+    return NamedFiles(tuple(_find_matching(source)), source) if _is_pattern(source) else None
 
 
 def _is_pattern(text: str) -> bool:
     return _PATTERN.search(text) is not None
 
 
-def _matching(text: str) -> list[Path]:
-    """Return the file of a name, or those that a pattern fits, by name."""
+def _find_matching(text: str) -> list[Path]:
     path = Path(text).expanduser()
     if path.exists():
         return [path]
@@ -423,36 +457,27 @@ def _matching(text: str) -> list[Path]:
 
 
 def _save_stream(stream: IO[bytes], stem: str, called: str, ending: str = "") -> NamedFiles:
-    """Write what a stream gives into a file of its own, named by what it holds."""
     held = FetchedFolder()
     target = held.path / stem
+    written, start = 0, b""
     with target.open("wb") as file:
-        written = 0
         while chunk := stream.read(_CHUNK):
             raise_if_cancelled()
+            start = start or chunk[:512]
             written += len(chunk)
             if written > _MOST_BYTES:
                 raise SourceError(f"{called} is larger than {_MOST_BYTES >> 30} GB: save it as a file, and name that")
             file.write(chunk)
     if not written:
         raise SourceError(f"{called} is empty")
-    named = target.with_name(stem + (ending or _ending(target)))
-    shutil.move(target, named)
-    return NamedFiles((named,), stem, held)
-
-
-def _ending(path: Path) -> str:
-    """Return the ending that a file should have by how it begins."""
-    with path.open("rb") as file:
-        start = file.read(512)
-    for magic, ending in _MAGIC.items():
-        if start.startswith(magic):
-            return ending
-    return ".json" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{") else ".csv"
+    if not ending:
+        begins_json = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
+        found = (ending for magic, ending in _MAGIC.items() if start.startswith(magic))
+        ending = next(found, ".json" if begins_json else ".csv")
+    return NamedFiles((target.rename(target.with_name(stem + ending)),), stem, held)
 
 
 def _fetch_file(address: str, *, allow_http: bool) -> NamedFiles:
-    """Fetch the file at an address, which the user must have allowed."""
     if not allow_http:
         raise UsageError(f"{_redact_address(address)} is on the web: add --allow-http (allow_http=True) to fetch it")
     import urllib.error
@@ -480,7 +505,7 @@ def _redact_address(address: str) -> str:
 def as_list(source: object) -> Sequence[Path] | None:
     """Return the paths of a list of files, None where it is none."""
     if isinstance(source, list | tuple) and source and all(isinstance(each, str | Path) for each in source):
-        return [path for each in source for path in _matching(str(each))]
+        return [path for each in source for path in _find_matching(str(each))]
     return None
 
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,18 +18,18 @@ from typing import Any, Literal
 
 from almanaq.corpus.files.listing import KNOWN, Format, FoundFile, Kind, kind_of
 from almanaq.corpus.files.records import Records, flat_columns, read_json
-from almanaq.corpus.files.shape import MOST_BELOW
-from almanaq.corpus.files.sheets import read_sheets
+from almanaq.corpus.files.shape import MOST_BELOW, Header, clean_header
+from almanaq.corpus.files.sheets import read_workbook
 from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import SourceError, first_line
 
-# --- plain files: decompressed, and text in UTF-8; a copy is made only where a file is neither ------------------------
-
 _CHUNK = 1 << 20
 _MOST_ON_DISK = 64 << 30
-_ROOM = 1 << 30
-"""The bytes of a disk that unpacking leaves free; what is smaller than a chunk is unpacked wherever it fits."""
+_ROOM = 1 << 30  # bytes of a disk that unpacking leaves free; less than a chunk is unpacked wherever it fits
+_LOOK = 1 << 12  # rows read between two looks whether the reading is to end
+_SHOWN_LINES = 5
+_NO_HINTS = Hints()
 
 
 @contextmanager
@@ -38,10 +38,12 @@ def unpack_file(path: Path, compression: str) -> Iterator[Path]:
     if not compression:
         yield path
         return
+    import pyarrow as pa
+
     with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
         target = Path(folder) / Path(path.name).stem
         try:
-            with _open_compressed(path, compression) as source, target.open("wb") as file:
+            with pa.CompressedInputStream(pa.OSFile(str(path)), compression) as source, target.open("wb") as file:
                 _copy(source, file, path, folder)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -68,12 +70,6 @@ def in_utf8(path: Path, encoding: str, errors: str) -> Iterator[Path]:
         yield target
 
 
-def _open_compressed(path: Path, compression: str) -> Any:
-    import pyarrow as pa
-
-    return pa.CompressedInputStream(pa.OSFile(str(path)), compression)
-
-
 def _copy(source: Any, target: Any, path: Path, folder: str) -> None:
     """Copy what is unpacked; raises SourceError where it would fill the disk."""
     written = 0
@@ -90,38 +86,21 @@ def _no_room(path: Path) -> SourceError:
     return SourceError(f"{path.name} is too large for the disk when unpacked: unpack it elsewhere, and name that")
 
 
-# --- delimited text, as tolerant as can be: rows of another length are mended and counted -----------------------------
-
-_LOOK = 1 << 12
-"""How many rows are read between two looks whether the reading is to end."""
-
-
-_SHOWN_LINES = 5
-
-
 @dataclass(slots=True)
 class Repairs:
-    """What was mended while a file was read.
-
-    Attributes:
-        short, long: rows with fewer and with more fields than there are columns; `first` is the line of the first.
-        quotes: the line of a quote that is at fault, 0 for none.
-        blank: the lines of rows without a value, which are left out.
-        last: the last rows: the line of each, and whether it is short.
-        below: what is said of the last rows.
-    """
+    """What was mended while a file of delimited text was read: rows of another length are mended and counted."""
 
     rows: int = 0
-    short: int = 0
-    long: int = 0
-    first: int = 0
-    quotes: int = 0
-    blank: list[int] = field(default_factory=list)
+    short: int = 0  # rows with fewer fields than there are columns
+    long: int = 0  # with more
+    first: int = 0  # the line of the first of these
+    quotes: int = 0  # the line of a quote that is at fault, 0 for none
+    blank: list[int] = field(default_factory=list)  # the lines of rows without a value, which are left out
+    # The line of each of the last rows, and whether it is short; what is said of them.
     last: deque[tuple[int, bool]] = field(default_factory=lambda: deque(maxlen=MOST_BELOW))
     below: list[str] = field(default_factory=list)
 
     def messages(self, name: str, width: int) -> tuple[str, ...]:
-        """Say what was mended, for people."""
         found = [f"{name}, {note}" for note in self.below]
         if self.blank:
             lines = ", ".join(map(str, self.blank[:_SHOWN_LINES])) + " …" * (len(self.blank) > _SHOWN_LINES)
@@ -164,7 +143,7 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
 def _read_numbered_rows(path: Path, dialect: Dialect, mended: Repairs) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the line that a row ends on, its fields); blank lines are skipped."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
-    mode = _quoting(path, dialect, mended)
+    mode = _find_quoting(path, dialect, mended)
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         for _ in range(dialect.skip):
             next(lines, None)
@@ -178,7 +157,7 @@ def _read_numbered_rows(path: Path, dialect: Dialect, mended: Repairs) -> Iterat
                 yield reader.line_num + dialect.skip, row
 
 
-def _quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3]:
+def _find_quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3]:
     """Return how quotes are to be taken: as CSV has it; as plain characters where one is never closed."""
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
@@ -192,78 +171,22 @@ def _quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3]:
     return csv.QUOTE_MINIMAL
 
 
-# --- names of columns -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """Names of columns that are present and distinct.
-
-    Attributes:
-        warnings: what had to be changed to make them so.
-    """
-
-    names: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-
-
-def clean_header(written: list[str], where: str) -> Header:
-    """Return the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
-    names: list[str] = []
-    warnings: list[str] = []
-    taken = {name.strip().casefold() for name in written}
-    seen: set[str] = set()
-    for position, raw in enumerate(written, start=1):
-        name = raw.strip()
-        if not name or name.casefold() in seen:
-            name = _free_name(name or f"column_{position}", seen | (taken if name or raw else set()), bool(name))
-            fault = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
-            warnings.append(f"{where}: {fault}; it is called {name!r}")
-        seen.add(name.casefold())
-        names.append(name)
-    return Header(tuple(names), tuple(warnings))
-
-
-def _free_name(name: str, taken: set[str], repeated: bool) -> str:
-    """Return `name`, or `name_2`, `name_3`, …: the first that is not taken."""
-    number = 2
-    candidate = f"{name}_{number}" if repeated else name
-    while candidate.casefold() in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    return candidate
-
-
-# --- one file of each format ------------------------------------------------------------------------------------------
-
-
-_NO_HINTS = Hints()
-
-
 @dataclass(frozen=True, slots=True)
 class DelimitedFile:
-    """A file of delimited text that is open.
-
-    Attributes:
-        name: the file's, for messages.
-        path: where it lies decompressed, for as long as it is open.
-        origin: how it is written, for people.
-    """
-
     name: str
-    path: Path
+    path: Path  # where it lies decompressed, for as long as it is open
     dialect: Dialect
     header: Header
-    origin: str
+    origin: str  # how it is written, for people
 
     def notes(self, mended: Repairs) -> tuple[str, ...]:
-        """Say what was guessed and what was mended, for people."""
         return self.dialect.notes + self.header.warnings + mended.messages(self.name, len(self.header.names))
 
 
 @contextmanager
 def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFile]:
     """Give a file of delimited text with what its beginning says of it; raises SourceError for one without text."""
-    kind = _kind(path)
+    kind = _require_kind(path)
     with unpack_file(path, kind.compression) as plain:
         dialect = sniff(plain, path.name, hints)
         written = f"{path.name}: {NAMES.get(dialect.separator, 'one column')}, {dialect.encoding.removesuffix('-sig')}"
@@ -273,67 +196,38 @@ def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFi
 
 
 def read_records(path: Path) -> Records:
-    """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
-    with unpack_file(path, _kind(path).compression) as plain:
+    with unpack_file(path, _require_kind(path).compression) as plain:
         return read_json(plain, path.name)
 
 
-@dataclass(frozen=True, slots=True)
-class SheetTable:
-    """A sheet as a table.
-
-    Attributes:
-        name: the workbook's where it has one sheet, else with that of the sheet.
-        notes: what was guessed, for people.
-        origin: where the sheet is.
-        units: of its columns, "" for those without; none where the sheet says none.
-    """
-
-    name: str
-    header: Header
-    rows: tuple[tuple[Any, ...], ...]
-    notes: tuple[str, ...]
-    origin: str
-    units: tuple[str, ...] = ()
-
-
-def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
-    """Return the sheets of a workbook that hold rows as tables.
-
-    Args:
-        stem: what the workbook's tables are named after.
-        header: whether the first row holds names; None: it is guessed.
-    """
-    sheets = read_sheets(path, header)
-    found = []
-    for sheet in sheets:
-        where = f"{path.name}, sheet {sheet.name!r}"
-        names = clean_header(list(sheet.names), where)
-        called = stem if len({each.name for each in sheets}) == 1 else f"{stem}_{sheet.name}"
-        found.append(SheetTable(called, names, sheet.rows, sheet.notes + names.warnings, where, sheet.units))
-    return found
-
-
-def _kind(path: Path) -> Kind:
+def _require_kind(path: Path) -> Kind:
     kind = kind_of(path)
     if kind is None:
         raise SourceError(f"{path.name}: files of this kind cannot be read; known: {KNOWN}")
     return kind
 
 
-# --- rows as they stand in a file -------------------------------------------------------------------------------------
-
-
 def read_rows(path: Path, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
     """Return the names of the columns of a file of rows, and its rows, each as long as the header; None is no value.
 
     Delimited text gives text, JSON gives Python values; the lists of objects in JSON stay values. Of a
-    workbook it is the first sheet.
-
-    Args:
-        limit: at most so many rows; None gives all.
+    workbook it is the first sheet. At most `limit` rows; None gives all.
     """
-    return _ROWS[_kind(path).format](path, limit)
+    kind = _require_kind(path).format
+    if kind is Format.DELIMITED:
+        mended = Repairs()
+        with open_delimited(path) as file:
+            cells: list[list[Any]] = list(islice(read_delimited(file.path, file.dialect, mended), limit))
+        return Header(file.header.names, file.notes(mended)), cells
+    if kind is Format.JSON:
+        records = read_records(path)
+        read = [{"table": name, **row} for name, rows in records.tables.items() for row in rows] or records.rows
+        columns = flat_columns((read or [records.whole or {}])[:limit])
+        header = clean_header(list(columns), path.name)
+        rows = [list(row) for row in zip(*columns.values(), strict=True)]
+        return Header(header.names, records.notes + header.warnings), rows
+    sheet = read_workbook(path, path.stem)[0]
+    return Header(sheet.header.names, sheet.notes), [list(row) for row in sheet.rows[:limit]]
 
 
 def read_parts(found: FoundFile, limit: int | None = None) -> tuple[Header, list[list[Any]]]:
@@ -380,31 +274,3 @@ def join_delimited(found: FoundFile, hints: Hints = _NO_HINTS) -> Iterator[tuple
                         writer.writerow([*map(cells.get, headers), *values])
                     notes += file.notes(mended)
         yield target, tuple(notes)
-
-
-def _read_delimited_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
-    mended = Repairs()
-    with open_delimited(path) as file:
-        rows: list[list[Any]] = list(islice(read_delimited(file.path, file.dialect, mended), limit))
-    return Header(file.header.names, file.notes(mended)), rows
-
-
-def _json_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
-    records = read_records(path)
-    read = [{"table": name, **row} for name, rows in records.tables.items() for row in rows] or records.rows
-    columns = flat_columns((read or [records.whole or {}])[:limit])
-    header = clean_header(list(columns), path.name)
-    rows = [list(row) for row in zip(*columns.values(), strict=True)]
-    return Header(header.names, records.notes + header.warnings), rows
-
-
-def _sheet_rows(path: Path, limit: int | None) -> tuple[Header, list[list[Any]]]:
-    sheet = read_workbook(path, path.stem)[0]
-    return Header(sheet.header.names, sheet.notes), [list(row) for row in sheet.rows[:limit]]
-
-
-_ROWS: dict[Format, Callable[[Path, int | None], tuple[Header, list[list[Any]]]]] = {
-    Format.DELIMITED: _read_delimited_rows,
-    Format.JSON: _json_rows,
-    Format.SHEETS: _sheet_rows,
-}

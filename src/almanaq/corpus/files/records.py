@@ -9,172 +9,47 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from sys import intern
-from typing import Any, TextIO
+from typing import Any
 
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import SourceError
 
-# --- a JSON text, read element by element -----------------------------------------------------------------------------
-
-_CHUNK = 1 << 18
-_LOOK_ELEMENTS = 1 << 10
-"""How many elements are read between two looks whether the reading is to end."""
-_SPACE = re.compile(r"[ \t\r\n]*")
-_CLOSED, _BEHIND = frozenset('"]}'), frozenset(" \t\r\n,]}")
-"""A value that ends with one of these, or has one of those behind it, is whole; "1e" may go on."""
-
-
-class JSONStream:
-    """A JSON text, of which as much is held as the value that is read needs.
-
-    Raises:
-        ValueError: what is asked for is not there, as the text is no JSON.
-    """
-
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self._text, self._at, self._before = "", 0, 0
-        self._ended = False
-        self._decoder = json.JSONDecoder()
-
-    def peek(self) -> str:
-        """Return the next sign that is no space; "" at the end."""
-        while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
-            if self._at < len(self._text) or not self._more():
-                return self._text[self._at : self._at + 1]
-
-    def value(self) -> Any:
-        """Return the next value, whole."""
-        self.peek()
-        while True:
-            try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
-            except ValueError as error:
-                if self._more():
-                    continue
-                where = self._before + (error.pos if isinstance(error, json.JSONDecodeError) else self._at)
-                why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-                raise ValueError(f"{why}: char {where:,}") from error
-            if self._text[end - 1] in _CLOSED or self._text[end : end + 1] in _BEHIND or not self._more():
-                self._at = end
-                return value
-
-    def elements(self) -> Iterator[Any]:
-        """Yield the elements of the array that comes next."""
-        for number, _ in enumerate(self._parts("[", "]")):
-            if number % _LOOK_ELEMENTS == 0:
-                raise_if_cancelled()
-            value = self.value()
-            # Each value comes with keys of its own, as long as they may be.
-            yield {intern(key): inner for key, inner in value.items()} if type(value) is dict else value
-
-    def members(self) -> Iterator[str]:
-        """Yield the keys of the object that comes next; the caller takes the value of each before the next."""
-        for _ in self._parts("{", "}"):
-            key = self.value()
-            if not isinstance(key, str):
-                raise ValueError(f"a key is not a string: char {self._place():,}")
-            self._take(":")
-            yield key
-
-    def finish(self) -> None:
-        """See that nothing follows."""
-        if self.peek():
-            raise ValueError(f"Extra data: char {self._place():,}")
-
-    def _parts(self, opens: str, closes: str) -> Iterator[None]:
-        """Stop at each part of what stands between two signs, with commas between the parts."""
-        self._take(opens)
-        if self.peek() == closes:
-            self._at += 1
-            return
-        while True:
-            yield
-            if self.peek() == closes:
-                self._at += 1
-                return
-            self._take(",")
-
-    def _take(self, sign: str) -> None:
-        if self.peek() != sign:
-            raise ValueError(f"{sign!r} is missing: char {self._place():,}")
-        self._at += 1
-
-    def _place(self) -> int:
-        return self._before + self._at
-
-    def _more(self) -> bool:
-        """Read on, each time as much as is held; False at the end."""
-        if self._ended:
-            return False
-        raise_if_cancelled()
-        self._text, self._before, kept = self._text[self._at :], self._before + self._at, len(self._text) - self._at
-        self._at = 0
-        read = self._file.read(max(_CHUNK, kept))
-        self._text += read
-        self._ended = not read
-        return bool(read)
-
-
-# --- records ----------------------------------------------------------------------------------------------------------
-
 Record = Mapping[str, Any]
-_MOST_KEYS = 200
-"""An object with more different keys over all records is a mapping of names to values, kept as JSON text."""
+MOST_BYTES = 512 << 20  # the objects of a larger file would fill the memory: they take several times its size
+_MOST_KEYS = 200  # an object with more keys over all records maps names to values, and is kept as JSON text
 _DEEPEST = 8
-_LEAST_NAMED, _ALIKE = 3, 0.9
-"""Fewer objects in one are as likely parts of settings."""
+_LEAST_NAMED, _ALIKE = 3, 0.9  # fewer objects in one are as likely parts of settings
 _MOST_EXAMPLES = 3
-_LOOK = 1 << 12
-"""How many records are read between two looks whether the reading is to end."""
+_LOOK = 1 << 12  # records read between two looks whether the reading is to end
 _LONGEST_BEGINNING = 1 << 20
-MOST_BYTES = 512 << 20
-"""Of a larger file the objects would fill the memory: they take several times its size."""
+_SPACE = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(slots=True)
 class Records:
-    """The objects of a file, and what was left out of it.
-
-    Attributes:
-        whole: the object that the file is as a whole, where that may be a row among those of other files.
-        tables: lists of objects that stand side by side in it, by their names; then `rows` is empty.
-    """
-
     rows: list[Record] = field(default_factory=list)
     notes: tuple[str, ...] = ()
-    whole: Record | None = None
-    tables: Mapping[str, list[Record]] = field(default_factory=dict)
+    whole: Record | None = None  # the object that the file is, where that may be a row among those of other files
+    tables: Mapping[str, list[Record]] = field(default_factory=dict)  # lists side by side in it; then `rows` is empty
 
 
 @dataclass(slots=True)
 class RecordTable:
-    """A table of records with their nested parts opened up.
-
-    Attributes:
-        key: the column by which children name their record; "" where there is none.
-        parent: of a child, (its own column, the parent's name, the parent's column).
-    """
+    """A table of records with their nested parts opened up."""
 
     name: str
     columns: dict[str, list[Any]]
-    key: str = ""
-    parent: tuple[str, str, str] | None = None
+    key: str = ""  # the column by which children name their record
+    parent: tuple[str, str, str] | None = None  # of a child: its own column, the parent's name and column
 
 
 def read_json(path: Path, name: str) -> Records:
-    """Return the objects of a JSON file in any of the forms.
-
-    Raises:
-        SourceError: it holds no objects, or nothing of it is JSON.
-    """
+    """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise SourceError(
@@ -186,80 +61,68 @@ def read_json(path: Path, name: str) -> Records:
     if not first:
         raise SourceError(f"{name} is empty: JSON Lines need one object per line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
-    if by_lines or (second and _is_object(first)):
-        return _lines(path, name)
+    if by_lines or (second and not _parse_line(first)[1]):
+        return _read_lines(path, name)
     try:
-        return _document(path, name)
+        return _read_document(path, name)
     except SourceError:
         if len(first) < _LONGEST_BEGINNING or not first.startswith("{"):
             raise
-        return _lines(path, name)  # of objects so long that the first was not seen whole
+        return _read_lines(path, name)  # of objects so long that the first was not seen whole
 
 
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
-
-
-def _lines(path: Path, name: str) -> Records:
+def _read_lines(path: Path, name: str) -> Records:
     """Read one object per line; lines that hold none are left out and counted, unless all do."""
     found = Records()
     faults: list[str] = []
     count = 0
-    for number, line in _read_numbered_lines(path):
-        value, fault = _record(line)
-        if fault:
-            count += 1
-            faults += [f"line {number}: {fault}"] if len(faults) < _MOST_EXAMPLES else []
-        else:
-            found.rows.append(value)
-    if not found.rows:
-        raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
-    if count:
-        lines = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
-        found.notes = (f"{name}: {lines}: {'; '.join(faults)}",)
-    return found
-
-
-def _read_numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if number % _LOOK == 0:
                 raise_if_cancelled()
-            if line.strip():
-                yield number, line
+            if not line.strip():
+                continue
+            value, fault = _parse_line(line)
+            if fault:
+                count += 1
+                faults += [f"line {number}: {fault}"] if count <= _MOST_EXAMPLES else []
+            else:
+                found.rows.append(value)
+    if not found.rows:
+        raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
+    if count:
+        left = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
+        found.notes = (f"{name}: {left}: {'; '.join(faults)}",)
+    return found
 
 
-def _record(line: str) -> tuple[Any, str]:
+def _parse_line(line: str) -> tuple[Any, str]:
     try:
         value = json.loads(line)
     except ValueError as error:
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
         return None, f"one object per line, not a {type(value).__name__}"
+    # Each value comes with keys of its own, as long as they may be.
     return {intern(key): inner for key, inner in value.items()}, ""
 
 
-def _document(path: Path, name: str) -> Records:
-    """Read a file that is one JSON value."""
+def _read_document(path: Path, name: str) -> Records:
+    """Read a file that is one JSON value, or objects one after another."""
     try:
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            value = _parse_stream(JSONStream(file))
-    except ValueError as error:
-        raise SourceError(f"{name} is not JSON ({error}): fix it there, or write one object per line") from error
+        value = _parse_values(path.read_text(encoding="utf-8-sig", errors="replace"))
+    except json.JSONDecodeError as error:
+        where = f"{error.msg}: char {error.pos:,}"
+        raise SourceError(f"{name} is not JSON ({where}): fix it there, or write one object per line") from error
     notes: tuple[str, ...] = ()
     whole: Record | None = None
     if isinstance(value, dict):
-        lists = [key for key, inner in value.items() if _objects(inner)]
+        lists = [key for key, inner in value.items() if _is_objects(inner)]
         rest = [key for key in value if key not in lists]
         whole = value if rest else None
         if len(lists) > 1:
             left = (f"{name}: read without its {', '.join(map(repr, rest))}",) if rest else ()
-            tables: dict[str, list[Record]] = {}
-            for key in lists:
-                tables[key] = [each for each in value[key] if isinstance(each, dict)]
+            tables: dict[str, list[Record]] = {key: _take_records(value[key]) for key in lists}
             return Records(notes=left, whole=whole, tables=tables)
         if lists:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
@@ -267,7 +130,7 @@ def _document(path: Path, name: str) -> Records:
             value, whole, notes = shaped, None, (f"{name}: one object, read as {len(shaped):,} rows",)
         else:
             return Records(whole=value)
-    rows: list[Record] = [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    rows = _take_records(value) if isinstance(value, list) else []
     if not rows:
         raise SourceError(f"{name} holds no objects: write an array of objects, or one object per line")
     if len(rows) < len(value):
@@ -275,21 +138,25 @@ def _document(path: Path, name: str) -> Records:
     return Records(rows, notes, whole)
 
 
-def _parse_stream(stream: JSONStream) -> Any:
-    """Return a JSON text's value, read element by element where it is an array or holds one; of several, a list."""
-    first = stream.peek()
-    if first == "[":
-        value: Any = list(stream.elements())
-    elif first == "{":
-        value = {key: list(stream.elements()) if stream.peek() == "[" else stream.value() for key in stream.members()}
-        if stream.peek() == "{":
-            value = [value]
-            while stream.peek() == "{":
-                value.append(stream.value())
-    else:
-        value = stream.value()
-    stream.finish()
-    return value
+def _take_records(values: list[Any]) -> list[Record]:
+    return [each for each in values if isinstance(each, dict)]
+
+
+def _parse_values(text: str) -> Any:
+    """Return the value of a JSON text; of several objects one after another, a list."""
+    text = text.strip()
+    value, end = json.JSONDecoder().raw_decode(text)
+    if end == len(text):
+        return value
+    values = [value]
+    while end < len(text):
+        raise_if_cancelled()
+        start = _SPACE.match(text, end).end()  # type: ignore[union-attr]
+        if text[0] != "{" or text[start] != "{":
+            raise json.JSONDecodeError("Extra data", text, start)
+        value, end = json.JSONDecoder().raw_decode(text, start)
+        values.append(value)
+    return values
 
 
 def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
@@ -304,9 +171,11 @@ def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
     if parts and all(isinstance(part, dict) and part for part in parts):
         if all(list(part) == [str(n) for n in range(len(part))] for part in parts):
             value, parts = {name: list(part.values()) for name, part in value.items()}, []
-        elif len(parts) >= _LEAST_NAMED and _are_alike(parts):
-            column = _free("key", {key for part in parts for key in part})
-            return [{column: name, **part} for name, part in value.items()]
+        elif len(parts) >= _LEAST_NAMED:
+            counts = Counter(key for part in parts for key in part)
+            if max(counts.values()) >= _ALIKE * len(parts):
+                column = _free_name("key", counts)
+                return [{column: name, **part} for name, part in value.items()]
     columns = list(value.values())
     if columns and all(isinstance(c, list) for c in columns) and len({len(c) for c in columns}) == 1 and columns[0]:
         if not any(isinstance(cell, list | dict) for column in columns for cell in column):
@@ -325,14 +194,14 @@ def _reshape_split(value: Mapping[str, Any]) -> list[Record] | None:
     index = value.get("index", [])
     if len(index) != len(rows) or index == list(range(len(rows))):
         return list(rows)
-    name = _free("index", map(str, columns))
+    name = _free_name("index", map(str, columns))
     return [{name: at, **row} for at, row in zip(index, rows, strict=True)]
 
 
 def share_keys(objects: Sequence[Record]) -> bool:
     """Return whether objects are of one kind: half of their keys, and of those in their lists, nearly all have."""
     shapes = [
-        {*each, *(f"{key} {inner}" for key, value in each.items() if _objects(value) for inner in value[0])}
+        {*each, *(f"{key} {inner}" for key, value in each.items() if _is_objects(value) for inner in value[0])}
         for each in objects
     ]
     counts = Counter(key for shape in shapes for key in shape)
@@ -340,62 +209,22 @@ def share_keys(objects: Sequence[Record]) -> bool:
     return 2 * common >= counts.total()
 
 
-def _are_alike(parts: Sequence[Record]) -> bool:
-    """Tell whether objects are rows of one table: nearly all of them have a key in common."""
-    counts = Counter(key for part in parts for key in part)
-    return max(counts.values()) >= _ALIKE * len(parts)
-
-
-def _objects(value: Any) -> bool:
+def _is_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-# --- opening up ------------------------------------------------------------------------------------------------------
 
 
 def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[RecordTable]:
     """Return the table of some records, and of every list of objects in them a table of its own.
 
-    Args:
-        key: what tells records apart; "": what is called so, or the number of the record.
+    `key` tells records apart; "": the column that is called so, or the number of the record.
     """
     found: list[RecordTable] = []
     _open(list(rows), name, found, 0, key)
     return found
 
 
-def flat_columns(rows: Sequence[Record]) -> dict[str, list[Any]]:
-    """Return the values of each column of some records, objects opened up; lists of objects stay lists."""
-    return _columns(list(rows), 0)
-
-
-def _open(rows: list[Record], name: str, found: list[RecordTable], depth: int, key: str = "") -> RecordTable:
-    columns = _columns(rows, depth)
-    table = RecordTable(name, {})
-    found.append(table)
-    children: dict[str, list[tuple[int, Record]]] = {}
-    for column, values in columns.items():
-        if any(map(_objects, values)) and depth < _DEEPEST and all(_objects(v) or not v for v in values):
-            children[column] = [(at, inner) for at, value in enumerate(values) for inner in value or ()]
-        else:
-            table.columns[column] = values
-    if children:
-        table.key = key or _key(table.columns)
-        if not table.key:
-            table.key = _free("row", table.columns)
-            table.columns = {table.key: list(range(1, len(rows) + 1)), **table.columns}
-        keys = table.columns[table.key]
-    for column, parts in children.items():
-        inner = [part for _, part in parts]
-        child = _open(inner, f"{name}_{column}", found, depth + 1)
-        own = _free(f"{name}_{table.key}", child.columns)
-        child.columns = {own: [keys[at] for at, _ in parts], **child.columns}
-        child.parent = (own, name, table.key)
-    return table
-
-
-def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
-    """Return the values of each key, objects opened up into columns of their own."""
+def flat_columns(rows: Sequence[Record], depth: int = 0) -> dict[str, list[Any]]:
+    """Return the values of each key, objects opened up into columns of their own; lists of objects stay lists."""
     columns: dict[str, list[Any]] = {}
     for at, row in enumerate(rows):
         if at % _LOOK == 0:
@@ -409,16 +238,39 @@ def _columns(rows: list[Record], depth: int) -> dict[str, list[Any]]:
         objects = [value for value in values if value is not None]
         keys = {key for value in objects if isinstance(value, dict) for key in value}
         if not objects or not all(isinstance(v, dict) for v in objects) or not keys or depth >= _DEEPEST:
-            opened[_free(column, opened)] = values
+            opened[_free_name(column, opened)] = values
         elif len(keys) > _MOST_KEYS:
-            opened[_free(column, opened)] = [v and json.dumps(v, ensure_ascii=False) for v in values]
+            opened[_free_name(column, opened)] = [v and json.dumps(v, ensure_ascii=False) for v in values]
         else:
-            for inner, parts in _columns([value or {} for value in values], depth + 1).items():
-                opened[_free(f"{column}_{inner}", opened)] = parts
+            for inner, parts in flat_columns([value or {} for value in values], depth + 1).items():
+                opened[_free_name(f"{column}_{inner}", opened)] = parts
     return opened
 
 
-def _key(columns: Mapping[str, list[Any]]) -> str:
+def _open(rows: list[Record], name: str, found: list[RecordTable], depth: int, key: str = "") -> RecordTable:
+    table = RecordTable(name, {})
+    found.append(table)
+    children: dict[str, list[tuple[int, Record]]] = {}
+    for column, values in flat_columns(rows, depth).items():
+        if any(map(_is_objects, values)) and depth < _DEEPEST and all(_is_objects(v) or not v for v in values):
+            children[column] = [(at, inner) for at, value in enumerate(values) for inner in value or ()]
+        else:
+            table.columns[column] = values
+    if children:
+        table.key = key or _find_key(table.columns)
+        if not table.key:
+            table.key = _free_name("row", table.columns)
+            table.columns = {table.key: list(range(1, len(rows) + 1)), **table.columns}
+        keys = table.columns[table.key]
+    for column, parts in children.items():
+        child = _open([part for _, part in parts], f"{name}_{column}", found, depth + 1)
+        own = _free_name(f"{name}_{table.key}", child.columns)
+        child.columns = {own: [keys[at] for at, _ in parts], **child.columns}
+        child.parent = (own, name, table.key)
+    return table
+
+
+def _find_key(columns: Mapping[str, list[Any]]) -> str:
     """Return the column that is called an id and tells records apart, "" where none does."""
     for name in ("id", "_id", "uuid", "key"):
         found = next((column for column in columns if column.casefold() == name), None)
@@ -428,7 +280,7 @@ def _key(columns: Mapping[str, list[Any]]) -> str:
     return ""
 
 
-def _free(name: str, taken: Iterable[str]) -> str:
+def _free_name(name: str, taken: Iterable[str]) -> str:
     folded = {each.casefold() for each in taken}
     number, candidate = 2, name
     while candidate.casefold() in folded:

@@ -13,12 +13,29 @@ from typing import Any, TypeAlias
 from almanaq.values import parse_number
 
 Row: TypeAlias = Sequence[Any]
+Numbered: TypeAlias = tuple[int, Row]  # the number of a row, as people see it, and its cells
 
-# --- rows and their cells ---------------------------------------------------------------------------------------------
+MOST_BELOW = 12  # totals and notes are looked for in so many rows at the end
+_LONGEST_PREAMBLE = 10
+_HALF = 0.5
+_CENT = 0.005  # sums of rounded amounts differ from the rounded sum by less than this for each row
+_UNIT = re.compile(
+    r"[(\[][^)\]]{1,20}[)\]]|%|‰|[€$£¥]|°[CF]|[kmcµn]?(?:g|m|s|l|L|W|Wh|V|A|Hz|Pa|J)|[A-Z]{3}|[km]?m[²³23]|t"
+)
+_NOTE = re.compile(
+    r"\s*(?:[*#†‡(¹²³]|source|note|quelle|fuente|hinweis|remark|generated|exported|last updated|as of)", re.I
+)
+_WORDS = frozenset(
+    """
+    total totals sum overall gesamt gesamtsumme summe insgesamt totale somma suma totaal som summa yhteensä итого всего
+    合计 合計 总计 總計 小計 subtotal subtotals sub-total zwischensumme sous-total
+    """.split()
+)
+_OF_NAMES = frozenset({"totals", "sum", "som", "overall", "suma"})  # beside other words as likely part of a name
+_PHRASES = frozenset({"grand total", "total general", "total général", "total geral", "totale generale"})
 
 
 def is_filled(cell: Any) -> bool:
-    """Tell whether a cell holds something."""
     return cell is not None and (not isinstance(cell, str) or bool(cell.strip()))
 
 
@@ -36,15 +53,6 @@ def as_number(value: Any) -> float | None:
 
 def _is_label(cell: Any) -> bool:
     return isinstance(cell, str) and is_filled(cell) and as_number(cell) is None
-
-
-# --- above: titles and remarks, headers of two rows, units ------------------------------------------------------------
-
-_LONGEST_PREAMBLE = 10
-_UNIT = re.compile(
-    r"[(\[][^)\]]{1,20}[)\]]|%|‰|[€$£¥]|°[CF]|[kmcµn]?(?:g|m|s|l|L|W|Wh|V|A|Hz|Pa|J)|[A-Z]{3}|[km]?m[²³23]|t"
-)
-_HALF = 0.5
 
 
 def count_preamble(rows: Sequence[Row], has_header: Callable[[Sequence[Row]], bool]) -> int:
@@ -70,14 +78,36 @@ def count_preamble(rows: Sequence[Row], has_header: Callable[[Sequence[Row]], bo
     return lead
 
 
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Names of columns that are present and distinct, and what had to be changed to make them so."""
+
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def clean_header(written: list[str], where: str) -> Header:
+    """Return the header with empty names filled (`column_N`) and repeated ones, case folded, numbered (`name_2`)."""
+    names: list[str] = []
+    warnings: list[str] = []
+    taken = {name.strip().casefold() for name in written}
+    seen: set[str] = set()
+    for position, raw in enumerate(written, start=1):
+        name = raw.strip()
+        if not name or name.casefold() in seen:
+            base, others, number = name or f"column_{position}", seen | (taken if raw else set()), 2
+            name = f"{base}_{number}" if name else base
+            while name.casefold() in others:
+                name, number = f"{base}_{number}", number + 1
+            fault = f"column {position} has no name" if not raw.strip() else f"column name {raw.strip()!r} is repeated"
+            warnings.append(f"{where}: {fault}; it is called {name!r}")
+        seen.add(name.casefold())
+        names.append(name)
+    return Header(tuple(names), tuple(warnings))
+
+
 def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
-    """Return the names that two rows give together, None where the first alone holds them.
-
-    A name of the first row counts for the columns on its right without one.
-
-    >>> join_headers([(None, "2023", None), ("City", "Men", "Women"), ("Bern", 1, 2)])
-    ('City', '2023 Men', '2023 Women')
-    """
+    """Return the names that two rows give together, None where the first alone holds them."""
     if len(rows) < 3:
         return None
     top, second, body = rows[0], rows[1], rows[2:]
@@ -99,11 +129,7 @@ def join_headers(rows: Sequence[Row]) -> tuple[str, ...] | None:
 
 
 def read_units(body: Sequence[Row]) -> tuple[str, ...] | None:
-    """Return the units that a row below the header gives its columns, "" for those without; None where it is none.
-
-    >>> read_units([("", "kg"), ("a", "5"), ("b", "7")])
-    ('', 'kg')
-    """
+    """Return the units that a row below the header gives its columns, "" for those without; None where it is none."""
     if len(body) < 2:
         return None
     units = ["" if not is_filled(cell) else str(cell).strip() for cell in body[0]]
@@ -117,26 +143,6 @@ def read_units(body: Sequence[Row]) -> tuple[str, ...] | None:
     return tuple(unit.strip("()[]") for unit in units)
 
 
-# --- below: rows that sum up others, which a query would count twice; notes -------------------------------------------
-
-_WORDS = frozenset(
-    """
-    total totals sum overall gesamt gesamtsumme summe insgesamt totale somma suma totaal som summa yhteensä итого всего
-    合计 合計 总计 總計 小計 subtotal subtotals sub-total zwischensumme sous-total
-    """.split()
-)
-_OF_NAMES = frozenset({"totals", "sum", "som", "overall", "suma"})
-"""Beside other words these are as likely part of a name."""
-_PHRASES = frozenset({"grand total", "total general", "total général", "total geral", "totale generale"})
-_CENT = 0.005
-"""Sums of rounded amounts differ from the rounded sum by less than this for each row."""
-MOST_BELOW = 12
-"""Totals and notes are looked for in so many rows at the end."""
-_NOTE = re.compile(
-    r"\s*(?:[*#†‡(¹²³]|source|note|quelle|fuente|hinweis|remark|generated|exported|last updated|as of)", re.I
-)
-
-
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A row at the end of a table, or within it, that is none of its rows; `kept`: it is one, but says it is none."""
@@ -146,21 +152,11 @@ class LeftOut:
     kept: bool = False
 
 
-def is_total_row(row: Row, above: Sequence[Row]) -> bool:
-    """Tell whether a row sums up those above it: it says so, and its numbers are the sums or means of their columns.
-
-    A row that holds the word alone counts too: its formulas were never computed.
-
-    >>> is_total_row(("Total", None, 7), [("Rome", "a", 3), ("Oslo", "b", 4)])
-    True
-    >>> is_total_row(("Total", None, 9), [("Rome", "a", 3), ("Oslo", "b", 4)])
-    False
-    """
-    return len(above) > 1 and _sums_up(row, lambda at: numbers_of(other[at] for other in above))
+def _sums_up_rows(row: Row, above: Sequence[Row]) -> bool:
+    return _sums_up(row, lambda at: numbers_of(other[at] for other in above))
 
 
 def numbers_of(cells: Iterable[Any]) -> list[float]:
-    """Return the numbers that some cells hold or write."""
     return [number for number in map(as_number, cells) if number is not None]
 
 
@@ -186,11 +182,6 @@ def _says_total(value: Any) -> bool:
     return " ".join(words) in _PHRASES or (len(words) < 5 and not among.isdisjoint(words))
 
 
-def _is_only_total(value: Any) -> bool:
-    """Tell whether a cell says "Total" or "Grand total" and nothing else."""
-    return _says_total(value) and (len(value.split()) == 1 or value.casefold().strip(" :=") in _PHRASES)
-
-
 def _is_sum(value: float | None, above: list[float], *, exact: bool = False) -> bool:
     if value is None or not above:
         return False
@@ -208,16 +199,11 @@ def _half_unit(value: float) -> float:
     return _HALF * 10.0 ** -len(f"{value!r}".partition(".")[2].rstrip("0"))
 
 
-def _column_of(rows: Sequence[Row], at: int) -> list[float]:
-    return numbers_of(row[at] for row in rows)
-
-
 def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -> list[LeftOut]:
     """Return which of the last rows of a table are none of its rows, the last first.
 
-    Args:
-        rows: the last rows, or all; the place of each in what is given back counts from the first of these.
-        column: the numbers above the row at a place, of a column.
+    `rows` are the last or all, and places count from the first of these; `column` gives the numbers above the row at a
+    place, of a column.
     """
     found: list[LeftOut] = []
     widest = max((len(_filled(row)) for row in rows), default=0)
@@ -237,7 +223,9 @@ def find_below(rows: Sequence[Row], column: Callable[[int, int], list[float]]) -
             found.append(LeftOut(at, "a note below the table"))
         elif _sums_up(row, partial(column, at)):
             found.append(LeftOut(at, "which sums the others"))
-        elif _is_only_total(row[filled[0]]):
+        elif _says_total(said := row[filled[0]]) and (
+            len(said.split()) == 1 or said.casefold().strip(" :=") in _PHRASES  # and nothing else
+        ):
             return [*found, LeftOut(at, "says it is a total, but its numbers are not the sums: it is kept", kept=True)]
         elif alone and " " in row[0].strip() and widest > 2:
             return [*found, LeftOut(at, "holds a text alone, perhaps a note: it is kept", kept=True)]
@@ -255,12 +243,12 @@ def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
     totals = [at for at, row in enumerate(rows) if _says_total(next(filter(is_filled, row), None))]
     said = set(totals)
     rest = [row for at, row in enumerate(rows[: totals[-1]]) if at not in said] if len(totals) > 1 else []
-    if rest and len(_filled(rows[totals[-1]])) > 1 and _sums_up(rows[totals[-1]], partial(_column_of, rest)):
+    if rest and len(_filled(rows[totals[-1]])) > 1 and _sums_up_rows(rows[totals[-1]], rest):
         return [LeftOut(at, "which sums up others") for at in totals]
     group: list[Row] = []
     for at, row in enumerate(rows):
         if at in said and len(_filled(row)) > 1:
-            if group and _sums_up(row, partial(_column_of, tuple(group))):
+            if group and _sums_up_rows(row, group):
                 found.append(LeftOut(at, "which sums up those above it"))
                 group = []
                 continue
@@ -268,41 +256,25 @@ def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
     return found if len(found) > 1 else []
 
 
-# --- several tables on one sheet --------------------------------------------------------------------------------------
-
-Numbered: TypeAlias = tuple[int, Row]
-"""The number of a row, as people see it, and its cells."""
-
-
 def split_tables(rows: Sequence[Numbered]) -> list[list[Numbered]]:
     """Return the rows of each table of a sheet: blank rows lie between them, and each has a header of its own."""
+    blocks: list[list[Numbered]] = []
+    for number, row in rows:
+        if _filled(row):
+            if not blocks or number > blocks[-1][-1][0] + 1:
+                blocks.append([])
+            blocks[-1].append((number, row))
     tables: list[list[Numbered]] = []
-    for block in _blocks(rows):
+    for block in blocks:
         titles = next((i for i, (_, row) in enumerate(block) if len(_filled(row)) > 1), len(block))
         body = [row for _, row in block[titles:]]
-        if tables and not (_has_table(tables[-1]) and len(body) > 1 and _begins_table(body, tables[-1])):
+        # A header and two rows are more than a few settings above a table.
+        before = tables and sum(len(_filled(row)) > 1 for _, row in tables[-1]) > 2
+        if tables and not (before and len(body) > 1 and _begins_table(body, tables[-1])):
             tables[-1] += block
         else:
-            tables.append(list(block))
+            tables.append(block)
     return tables
-
-
-def _blocks(rows: Sequence[Numbered]) -> list[list[Numbered]]:
-    blocks: list[list[Numbered]] = []
-    last = None
-    for number, row in rows:
-        if not _filled(row):
-            continue
-        if last is None or number > last + 1:
-            blocks.append([])
-        blocks[-1].append((number, row))
-        last = number
-    return blocks
-
-
-def _has_table(rows: Sequence[Numbered]) -> bool:
-    """Tell whether rows are more than a few settings above a table: a header and two rows."""
-    return sum(len(_filled(row)) > 1 for _, row in rows) > 2
 
 
 def _begins_table(body: Sequence[Row], before: Sequence[Numbered]) -> bool:

@@ -1,16 +1,24 @@
-"""Workbooks: each sheet that holds rows is a table. The one module that reads them, with python-calamine."""
+"""Workbooks: each sheet that holds rows is a table. The one module that reads them, with python-calamine.
+
+What calamine leaves out of an Excel file (errors, formulas without values, zeros in front of numbers) is read from its
+XML.
+"""
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from almanaq.corpus.files.shape import (
+    Header,
     Numbered,
     Row,
+    clean_header,
     count_preamble,
     find_below,
     find_subtotals,
@@ -21,119 +29,109 @@ from almanaq.corpus.files.shape import (
     split_tables,
 )
 from almanaq.corpus.files.sniff import has_header, number_columns
-from almanaq.corpus.files.workbook_details import Details, read_details
 from almanaq.corpus.read_cancellation import raise_if_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
 
-# --- sheets -----------------------------------------------------------------------------------------------------------
-
-MOST_BYTES = 300 << 20
-"""A workbook with more XML takes minutes, and the memory of a large machine."""
-_MOST_MERGED = 1 << 20
-"""So many cells at most are looked at in ranges that are merged."""
-_LOOK = 1 << 12
-"""How many rows are read between two looks whether the reading is to end."""
+MOST_BYTES = 300 << 20  # a workbook with more XML takes minutes, and the memory of a large machine
+_MOST_MERGED = 1 << 20  # cells at most that are looked at in ranges that are merged
+_LOOK = 1 << 12  # rows read between two looks whether the reading is to end
+_SHOWN = 3
+_CELL = re.compile(rb"<c\b(?P<about>[^>]*?)(?:/>|>(?P<inner>.*?)</c>)", re.DOTALL)
+_PLACE = re.compile(rb'\br="([A-Z]{1,3})([0-9]+)"')
+_STYLE = re.compile(rb'\bs="([0-9]+)"')
+_ZEROS = re.compile(r"0{2,}")
+_NAMESPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table of a sheet, without empty rows.
+class SheetTable:
+    """A table of a sheet, without empty rows."""
 
-    Attributes:
-        names: its header as text, or names for as many columns as there are.
-        units: of its columns, where a row below the header says them.
-        notes: what was guessed, for people.
-    """
-
-    name: str
-    names: tuple[str, ...]
+    name: str  # the workbook's where it has one sheet, else with that of the sheet
+    header: Header
     rows: tuple[tuple[Any, ...], ...]
-    notes: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    notes: tuple[str, ...]  # what was guessed, for people
+    origin: str  # where the sheet is
+    units: tuple[str, ...] = ()  # of its columns, where a row below the header says them
 
 
-def read_sheets(path: Path, header: bool | None = None) -> list[Sheet]:
-    """Return the sheets of a workbook that hold rows.
-
-    Raises:
-        MissingExtraError: no reader of workbooks is installed.
-        SourceError: the file is no workbook, or all its sheets are empty.
-    """
+def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
+    """Return the sheets of a workbook that hold rows as tables, named after `stem`; a `header` of None is guessed."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:
         raise MissingExtraError("python-calamine", "xlsx", f"the workbook {path.name}") from error
-    size, most = _measure_unpacked(path), MOST_BYTES
-    if size > most:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+    except (zipfile.BadZipFile, OSError):
+        size = path.stat().st_size
+    if size > MOST_BYTES:
         raise SourceError(
-            f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {most >> 20:,}: save its sheets as CSV"
+            f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {MOST_BYTES >> 20:,}: save its sheets"
+            " as CSV"
         )
     try:
         workbook = CalamineWorkbook.from_path(str(path))
-        details = read_details(path)
-        read = [_read_sheet(name, workbook.get_sheet_by_name(name), details.get(name)) for name in workbook.sheet_names]
+        details = _read_details(path)
+        read = {name: _read_rows(workbook.get_sheet_by_name(name), details.get(name)) for name in workbook.sheet_names}
     except (CalamineError, OSError, ValueError) as error:
         why = first_line(error)
         raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it again, or as CSV") from error
-    sheets = [table for sheet in read for table in _find_tables(path.name, sheet, header)]
+    sheets: list[SheetTable] = []
+    for name, (rows, notes) in read.items():
+        where = f"{path.name}, sheet {name!r}"
+        found = [_find_table(where, name, part, header) for part in split_tables(rows)]
+        if len(found) > 1:
+            notes.append(f"holds {len(found)} tables, with blank rows between them")
+        if found:
+            found[0] = replace(found[0], notes=tuple(f"{where}: {note}" for note in notes) + found[0].notes)
+        sheets += found
     if not sheets:
         raise SourceError(f"{path.name} holds no rows")
-    tables = [sheet for sheet in sheets if sheet.rows or len(sheet.names) > 1]
-    if not tables:
-        return sheets
-    alone = tuple(
-        f"{path.name}, sheet {sheet.name!r}: left out, as it has only one cell"
-        for sheet in sheets
-        if sheet not in tables
-    )
-    return [replace(tables[0], notes=tables[0].notes + alone), *tables[1:]]
+    tables = [sheet for sheet in sheets if sheet.rows or len(sheet.header.names) > 1] or sheets
+    left = tuple(f"{sheet.origin}: left out, as it has only one cell" for sheet in sheets if sheet not in tables)
+    tables[0] = replace(tables[0], notes=tables[0].notes + left)
+    alone = len({each.name for each in tables}) == 1
+    return [
+        replace(each, name=stem if alone else f"{stem}_{each.name}", notes=each.notes + each.header.warnings)
+        for each in tables
+    ]
 
 
-def _measure_unpacked(path: Path) -> int:
-    """Return how many bytes of XML a workbook holds; of one that is no archive, its own."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return sum(part.file_size for part in archive.infolist())
-    except (zipfile.BadZipFile, OSError):
-        return path.stat().st_size
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadSheet:
-    """The rows of a sheet as they were read; `first` is the number of the first."""
-
-    name: str
-    first: int
-    rows: list[list[Any]]
-    notes: tuple[str, ...]
-
-
-def _read_sheet(name: str, sheet: Any, details: Details | None) -> _ReadSheet:
-    """Return the rows of a sheet, cells that are merged each with the value of their first."""
-    rows = []
+def _read_rows(sheet: Any, details: _Details | None) -> tuple[list[Numbered], list[str]]:
+    """Return the rows of a sheet with their numbers, cells that are merged each with the value of their first."""
+    rows: list[list[Any]] = []
     for number, row in enumerate(sheet.iter_rows()):
         if number % _LOOK == 0:
             raise_if_cancelled()
-        rows.append([_cell(value) for value in row])
+        rows.append([_convert(value) for value in row])
     if sheet.end is None:
-        return _ReadSheet(name, 1, rows, ())
+        return list(enumerate(rows, start=1)), []
     top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
     if details is not None:
         for (at, column), width in details.padded.items():
             if 0 <= at - top < len(rows) and 0 <= column - left < len(rows[at - top]):
                 value = rows[at - top][column - left]
                 if isinstance(value, int):
                     rows[at - top][column - left] = f"{value:0{width}d}"
-        notes = details.notes()
-    if _fill(rows, sheet):
-        notes += ("merged cells repeat the value of their first cell in each row",)
-    return _ReadSheet(name, top + 1, rows, notes)
+        notes += details.notes()
+    if _fill_merged(rows, sheet, top, left):
+        notes.append("merged cells repeat the value of their first cell in each row")
+    return list(enumerate(rows, start=top + 1)), notes
 
 
-def _fill(rows: list[list[Any]], sheet: Any) -> int:
+def _convert(value: Any) -> Any:
+    """Return a cell's value: nothing for "", and whole numbers as such, which workbooks keep as fractions."""
+    if value == "":
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _fill_merged(rows: list[list[Any]], sheet: Any, top: int, left: int) -> int:
     """Give each row of a merged cell its value, in the first column; return how many cells were filled."""
-    top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]
     seen = filled = 0
     for (first, own), (last, end) in sheet.merged_cell_ranges or ():
         seen += (last - first + 1) * (end - own + 1)
@@ -146,19 +144,8 @@ def _fill(rows: list[list[Any]], sheet: Any) -> int:
     return filled
 
 
-def _find_tables(file: str, sheet: _ReadSheet, header: bool | None) -> list[Sheet]:
-    """Return the tables of a sheet: each from its header on, as titles and remarks stand above it."""
-    where = f"{file}, sheet {sheet.name!r}"
-    tables = split_tables(list(enumerate(sheet.rows, start=sheet.first)))
-    found = [_find_table(where, sheet.name, rows, header) for rows in tables]
-    said = list(sheet.notes)
-    if len(found) > 1:
-        said.append(f"holds {len(found)} tables, with blank rows between them")
-    notes = tuple(f"{where}: {note}" for note in said)
-    return [replace(found[0], notes=notes + found[0].notes), *found[1:]] if found else []
-
-
-def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None) -> Sheet:
+def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None) -> SheetTable:
+    """Return a table from its header on, as titles and remarks stand above it."""
     notes: list[str] = []
     start = max(
         next((i for i, (_, row) in enumerate(rows) if sum(map(is_filled, row)) > 1), 0),
@@ -197,7 +184,8 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
     gone = [(numbers[each.at], each) for each in left] + [(numbers[kept[each.at]], each) for each in reversed(below)]
     notes += [f"{where}: row {number}, {each.why}{'' if each.kept else ', is left out'}" for number, each in gone]
     without = {kept[each.at] for each in below if not each.kept} | {each.at for each in left}
-    return Sheet(name, names, tuple(row for i, row in enumerate(body) if i not in without), tuple(notes), units or ())
+    cells = tuple(row for i, row in enumerate(body) if i not in without)
+    return SheetTable(name, clean_header(list(names), where), cells, tuple(notes), where, units or ())
 
 
 def _reads_like_header(rows: Sequence[Row]) -> bool:
@@ -209,8 +197,72 @@ def _numbers_of_rows(rows: Sequence[Numbered]) -> str:
     return f"row {first}" if first == last else f"rows {first} to {last}"
 
 
-def _cell(value: Any) -> Any:
-    """Return a cell's value: nothing for "", and whole numbers as such, which workbooks keep as fractions."""
-    if value == "":
-        return None
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+@dataclass(slots=True)
+class _Details:
+    """What the XML of a sheet says of its cells: places of errors such as #DIV/0!, and of formulas never computed."""
+
+    errors: list[str] = field(default_factory=list)
+    unvalued: list[str] = field(default_factory=list)
+    padded: dict[tuple[int, int], int] = field(default_factory=dict)  # digits to show, by row and column from 0
+
+    def notes(self) -> list[str]:
+        found = (
+            (self.errors, "cells hold an error such as #DIV/0! and are NULL", ""),
+            (self.unvalued, "formulas have no stored value and are NULL", ": open the workbook and save it again"),
+        )
+        return [
+            f"{len(places):,} {what} ({', '.join(places[:_SHOWN])}{' …' if len(places) > _SHOWN else ''}){after}"
+            for places, what, after in found
+            if places
+        ]
+
+
+def _read_details(path: Path) -> dict[str, _Details]:
+    """Return the details of each sheet of a workbook by its name; none of one that is not written as XML."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            zeros = _find_zero_styles(archive)
+            return {name: _scan_cells(archive.read(part), zeros) for name, part in _find_sheets(archive)}
+    except (zipfile.BadZipFile, OSError, KeyError, ElementTree.ParseError):
+        return {}
+
+
+def _find_sheets(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
+    """Return the name and the file of each sheet."""
+    links = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    parts = {each.get("Id", ""): each.get("Target", "") for each in links}
+    book = ElementTree.fromstring(archive.read("xl/workbook.xml"))
+    found = [(each.get("name", ""), parts.get(each.get(_RELATION, ""), "")) for each in book.iter(f"{_NAMESPACE}sheet")]
+    places = ((name, target.lstrip("/") if target.startswith("/") else f"xl/{target}") for name, target in found)
+    known = set(archive.namelist())
+    return [(name, place) for name, place in places if place in known]
+
+
+def _find_zero_styles(archive: zipfile.ZipFile) -> dict[bytes, int]:
+    """Return the styles whose numbers are shown with zeros in front, and with how many digits."""
+    if "xl/styles.xml" not in archive.namelist():
+        return {}
+    styles = ElementTree.fromstring(archive.read("xl/styles.xml"))
+    formats = {each.get("numFmtId"): each.get("formatCode", "") for each in styles.iter(f"{_NAMESPACE}numFmt")}
+    codes = [formats.get(each.get("numFmtId"), "") for each in styles.iterfind(f"{_NAMESPACE}cellXfs/*")]
+    return {str(at).encode(): len(code) for at, code in enumerate(codes) if _ZEROS.fullmatch(code)}
+
+
+def _scan_cells(xml: bytes, zeros: dict[bytes, int]) -> _Details:
+    found = _Details()
+    if b't="e"' not in xml and b"<f" not in xml and not zeros:
+        return found
+    for cell in _CELL.finditer(xml):
+        about, inner = cell["about"], cell["inner"] or b""
+        place, style = _PLACE.search(about), _STYLE.search(about)
+        called = (place[1] + place[2]).decode() if place else "a cell"
+        if b't="e"' in about:
+            found.errors.append(called)
+        elif b"<f" in inner and (b"<v>" not in inner or b"<v></v>" in inner) and b"<v " not in inner:
+            found.unvalued.append(called)
+        elif place and style is not None and style[1] in zeros:
+            column = 0
+            for letter in place[1]:
+                column = column * 26 + letter - 64
+            found.padded[int(place[2]) - 1, column - 1] = zeros[style[1]]
+    return found

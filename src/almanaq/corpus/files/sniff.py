@@ -8,45 +8,40 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from almanaq.corpus.files.marks import Marks
 from almanaq.corpus.files.shape import count_preamble, join_headers, read_units
-from almanaq.corpus.inference import MISSING
+from almanaq.corpus.inference import MISSING, Marks
 from almanaq.errors import SourceError
 from almanaq.values import parse_number, parse_time, parse_timestamp
-
-# --- encodings of other scripts ---------------------------------------------------------------------------------------
 
 _SAMPLE_BYTES = 1 << 17
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _HIGH = re.compile(rb"[\x80-\xff]+")
-_LEAST_RUN, _FOREIGN = 3, 0.6
-"""In a language of Latin letters those beyond ASCII stand alone or in pairs, but for few."""
+_LEAST_RUN, _FOREIGN = 3, 0.6  # Latin letters beyond ASCII stand alone or in pairs, but for few
 _REGULAR = 0.9
 _ENCODINGS = (
     ("cp1251", "Windows-1251", re.compile(r"[А-яЁёІіЇїЄєҐґЎў]+")),
     ("koi8-u", "KOI8", re.compile(r"[А-яЁёІіЇїЄєҐґ]+")),
     ("cp1253", "Windows-1253", re.compile(r"[Ά-ώ]+")),
 )
+# Letters of one language each, of those that other encodings have other signs for: a text has few of two languages.
 _LATIN = {
     "cp1252": ("Windows-1252", ("àâæçèêëïôœùûÿ", "àèìòù", "ãàâêõôçñ", "åæøäöðþ", "õåäöüšž")),
     "cp1250": ("Windows-1250", ("ąćęłńśźż", "čďěňřšťůž", "čďľĺňŕšťžô", "őű", "ăâîşţ", "čćđšž")),
     "iso8859-2": ("ISO 8859-2", ("ąćęłńśźż", "čďěňřšťůž", "čďľĺňŕšťžô", "őű", "ăâîşţ", "čćđšž")),
 }
-"""Letters of one language each, of those that other encodings have other signs for: a text has few of two languages."""
+# Signs that stand within a word or before one, as none does, so that they are letters of another encoding.
 _TORN = re.compile(r"(?<=[^\W\d_])[¡-¿×÷](?=[^\W\d_])|[©®¦¨¬¯±²³´¶·¸¹¼½¾](?=[^\W\d_])")
-"""Signs that stand within a word or before one, as none does, so that they are letters of another encoding."""
-_ALSO = {
+_ALSO = {  # the encoding in which the same bytes are most often text, too
     "cp1252": "cp1250", "latin-1": "iso8859-2", "cp1250": "cp1252", "iso8859-2": "cp1252",
     "cp1251": "koi8-u", "koi8-u": "cp1251", "cp1253": "cp1251",
     "euc_jp": "gb18030", "euc_kr": "gb18030", "gb18030": "euc_jp", "big5": "gb18030", "shift_jis": "big5",
 }  # fmt: skip
-"""The encoding in which the same bytes are most often text, too."""
 _LEAST_PAIRED, _KANA, _LEAST_HANGUL = 3, 0.2, 8
 _MIXED_BYTES = (
     ("shift_jis", "Shift JIS (Japanese)", re.compile(r"[\u3000-\u30ff\u4e00-\u9fff\uff00-\uff5e]")),
@@ -58,11 +53,25 @@ _UNKNOWN = (
     'the schema file, as "shift_jis" or "euc_jp" (Japanese), "gb18030" or "big5" (Chinese), "euc_kr" (Korean)'
 )
 
+SEPARATORS = (",", ";", "\t", "|")
+SPACES = " "  # one or more: as statistics programs write tables
+ALONE = "\x1f"  # separates nothing: the file has one column, whose text holds commas here and there
+NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", SPACES: "spaces"}
+TYPES = ("text", "boolean", "bigint", "double precision", "date", "timestamp", "time", "interval")
+_SAMPLE_ROWS = 300
+_CHUNK = 1 << 22
+_CONSISTENT, _HALF = 0.9, 0.5
+_FEW_CONTROLS, _MOST_CONTROLS = 8, 0.02
+_MOST_COLUMNS = 10_000
+_LEAST_CUT = 3
+
+Escape: TypeAlias = Literal['"', "\\"]
+
 
 def foreign_encoding(path: Path) -> tuple[str, str]:
     """Return Python's name of the encoding of a text that is not in Western letters, and what it is called.
 
-    Both are "" where its letters may be Western, and the first is "" where it is of no encoding that is known here.
+    Both are "" where its letters may be Western, the first is where its encoding is unknown.
     """
     with path.open("rb") as file:
         sample = file.read(_SAMPLE_BYTES)
@@ -83,10 +92,8 @@ def foreign_encoding(path: Path) -> tuple[str, str]:
 
 
 def _rate_latin(sample: bytes) -> dict[str, float]:
-    """Return for each encoding which share of the bytes that encodings differ in are letters of one language.
-
-    Other signs count as if they were, unless they stand within words.
-    """
+    """Return for each encoding which share of the bytes that encodings differ in are letters of one language."""
+    # Other signs count as if they were, unless they stand within words.
     alike = {byte for byte in range(128, 256) if len({bytes([byte]).decode(each, "replace") for each in _LATIN}) == 1}
     unlike = sample.translate(None, bytes(alike))
     rates = {}
@@ -131,103 +138,64 @@ def _is_cased(word: str) -> bool:
     return word[1:].islower() or word.isupper()
 
 
-# --- the beginning of a file ------------------------------------------------------------------------------------------
-
-SEPARATORS = (",", ";", "\t", "|")
-SPACES = " "
-"""One or more spaces: as statistics programs write tables."""
-ALONE = "\x1f"
-"""Separates nothing: the file has one column, whose text holds commas here and there."""
-_SAMPLE_ROWS = 300
-_CHUNK = 1 << 22
-_CONSISTENT, _HALF = 0.9, 0.5
-_FEW_CONTROLS, _MOST_CONTROLS = 8, 0.02
-_MOST_COLUMNS = 10_000
-_LEAST_CUT = 3
-NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", SPACES: "spaces"}
-
-
-Escape: TypeAlias = Literal['"', "\\"]
-
-
-class Rows(Protocol):
-    """Rows of delimited text, and the line that the last one ended on."""
-
-    @property
-    def line_num(self) -> int: ...
-
-    def __iter__(self) -> Iterator[list[str]]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a person said of how a file is written; None or "": nothing.
-
-    Attributes:
-        names: what the columns are called, in their order, in place of column_1 or of what the header says.
-    """
+    """What a person said of how a file is written; None or "": nothing."""
 
     encoding: str = ""
     separator: str = ""
     header: bool | None = None
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of the columns, in place of column_1 or of what the header says
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    hints: Hints = field(default_factory=Hints)
+    marks: Marks = field(default_factory=Marks)
+    types: Mapping[str, str] = field(default_factory=dict)  # of columns, by their names in lower case
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a delimited file is written.
-
-    Attributes:
-        encoding: Python's name of it.
-        errors: "replace" where a few bytes are no text in that encoding.
-        escape: what stands before a quote within quotes: one more, or a backslash.
-        skip: lines before the table.
-        header: whether the first row is one of names.
-        names: the first row as written, or names for as many columns as there are.
-        sample: the first rows of values.
-        notes: what was guessed, for people.
-        units: of the columns, where a row below the header says them.
-    """
-
-    encoding: str
+    encoding: str  # Python's name of it
     separator: str
-    errors: str = "strict"
-    escape: Escape = '"'
-    skip: int = 0
-    header: bool = True
-    names: tuple[str, ...] = ()
-    sample: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
+    errors: str = "strict"  # "replace" where a few bytes are no text in that encoding
+    escape: Escape = '"'  # what stands before a quote within quotes: one more, or a backslash
+    skip: int = 0  # lines before the table
+    header: bool = True  # whether the first row is one of names
+    names: tuple[str, ...] = ()  # the first row as written, or names for as many columns as there are
+    sample: tuple[tuple[str, ...], ...] = ()  # the first rows of values
+    notes: tuple[str, ...] = ()  # what was guessed, for people
+    units: tuple[str, ...] = ()  # of the columns, where a row below the header says them
 
     def as_utf8(self) -> Dialect:
-        """Return how the file is written after it was written anew as UTF-8."""
         return replace(self, encoding="utf-8-sig", errors="strict")
 
 
 def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
-    """Return how a file of delimited text is written; raises SourceError for one without text.
-
-    Args:
-        name: the file's, for messages and for what its ending says of the separator.
-    """
-    encoding, errors, notes = (hints.encoding, "replace", ()) if hints.encoding else find_encoding(path, name)
+    """Return how a file of delimited text is written; `name` is the file's, whose ending may say the separator."""
+    encoding, errors, said = (hints.encoding, "replace", ()) if hints.encoding else find_encoding(path, name)
+    notes: list[str] = list(said)
     try:
-        text = _beginning(path, encoding, errors)
+        text = _read_beginning(path, encoding, errors)
     except LookupError as error:
         raise SourceError(f"{name}: unknown encoding {encoding!r}") from error
     if not text.strip():
         raise SourceError(f"{name} is empty: a CSV file begins with a line of column names")
-    if _is_binary(text):
+    # A slip of whoever wrote it leaves few control characters.
+    strange = sum(char < " " and char not in "\t\n\r\v\f\x1c\x1d\x1e\x1f" for char in text)
+    if strange > max(_FEW_CONTROLS, _MOST_CONTROLS * len(text)):
         raise SourceError(f"{name} is not text, although its name says so: rename it, or leave it out")
     tab = name.lower().split(".")[1:2] in (["tsv"], ["tab"])
-    separator = hints.separator or ("\t" if tab else _separator(text))
-    escape = _escape(text, separator)
-    rows = _rows(text, separator, escape)
-    skip = _preamble(rows)
+    separator = hints.separator or ("\t" if tab else _find_separator(text))
+    escape: Escape = '"'
+    if '\\"' in text and _is_at_fault(text, separator, '"') and not _is_at_fault(text, separator, "\\"):
+        escape = "\\"  # rows can be read only so
+    rows = _read_rows(text, separator, escape)
+    skip = count_preamble(rows, has_header)
     body = rows[skip:]
     header = has_header(body) if hints.header is None else hints.header
-    names = _names(body) if header else number_columns(max(map(len, body)))
+    names = _read_names(body) if header else number_columns(max(map(len, body)))
     width = len(names)
     padded = [[*row[:width], *[""] * (width - len(row))] for row in body]
     joined = join_headers(padded) if hints.header is None and not hints.names else None
@@ -241,45 +209,34 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     if width > _MOST_COLUMNS:
         raise SourceError(f"{name} has more than {_MOST_COLUMNS:,} columns: is {separator!r} its separator?")
     if skip:
-        notes = (
-            *notes,
-            f"{name}: left out {'the first line' if skip == 1 else f'the first {skip} lines'}, above the table",
+        notes.append(
+            f"{name}: left out {'the first line' if skip == 1 else f'the first {skip} lines'}, above the table"
         )
-    above = _lines(text, separator, skip)
+    above = _count_lines(text, separator, skip)
     if joined is not None:
-        notes = (*notes, f"{name}, lines {above + 1} and {above + 2}: two header rows are joined, as in {joined[-1]!r}")
+        notes.append(f"{name}, lines {above + 1} and {above + 2}: two header rows are joined, as in {joined[-1]!r}")
     if units is not None:
-        notes = (*notes, f"{name}, line {above + 1 + head}: gives the units of columns, and is no row")
+        notes.append(f"{name}, line {above + 1 + head}: gives the units of columns, and is no row")
     if not header and hints.header is None and not hints.names:
-        notes = (
-            *notes,
+        notes.append(
             f"{name}: its first line looks like a row, not like names: it is kept as data, and the columns are called "
-            "column_1 and so on; in the schema file, say `names = [...]`, or `header = true` if it is one",
+            "column_1 and so on; in the schema file, say `names = [...]`, or `header = true` if it is one"
         )
     return Dialect(
-        encoding, separator, errors, escape, _lines(text, separator, skip + head), header,
-        names, tuple(map(tuple, body[head + header :])), notes, units or (),
+        encoding, separator, errors, escape, _count_lines(text, separator, skip + head), header,
+        names, tuple(map(tuple, body[head + header :])), tuple(notes), units or (),
     )  # fmt: skip
 
 
-def _names(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+def _read_names(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the names of a header; empty ones at its end are none where no row has a value there."""
-    width = max(map(len, map(_without_end, rows))) if len(rows) > 1 else len(rows[0])
-    return tuple(rows[0][: max(width, 1)])
-
-
-def _is_binary(text: str) -> bool:
-    """Tell whether a text has more control characters than a slip of whoever wrote it leaves."""
-    strange = sum(char < " " and char not in "\t\n\r\v\f\x1c\x1d\x1e\x1f" for char in text)
-    return strange > max(_FEW_CONTROLS, _MOST_CONTROLS * len(text))
+    # A separator at the end of a line makes an empty field.
+    ends = (next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0) for row in rows)
+    return tuple(rows[0][: max(*ends, 1)] if len(rows) > 1 else rows[0])
 
 
 def number_columns(width: int) -> tuple[str, ...]:
-    """Return names for the columns of a table without a header."""
     return tuple(f"column_{position}" for position in range(1, width + 1))
-
-
-# --- encoding --------------------------------------------------------------------------------------------------------
 
 
 def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
@@ -302,19 +259,18 @@ def find_encoding(path: Path, name: str) -> tuple[str, str, tuple[str, ...]]:
     foreign, named = foreign_encoding(path)
     if named and not foreign:
         return "cp1252", "replace", (f"{name}: {named}",)
-    encoding, called = (
-        (foreign, named) if foreign else ("cp1252", "Windows-1252") if _is_cp1252(path) else ("latin-1", "ISO 8859-1")
-    )
+    with path.open("rb") as file:  # bytes that Windows-1252 has no sign for
+        western = not any(set(chunk) & {0x81, 0x8D, 0x8F, 0x90, 0x9D} for chunk in iter(lambda: file.read(_CHUNK), b""))
+    encoding, called = ("cp1252", "Windows-1252") if western else ("latin-1", "ISO 8859-1")
+    if foreign:
+        encoding, called = foreign, named
     other = f'`encoding = "{_ALSO[encoding]}"` or another'
     warning = f"{name}: not UTF-8, read as {called}; if letters look wrong, set {other} in the schema file"
     return encoding, "replace" if foreign else "strict", (warning,)
 
 
 def _count_utf8(path: Path) -> tuple[int, int]:
-    """Return how many characters beyond ASCII a file holds as UTF-8, and how many faults.
-
-    (0, 0) where there is none.
-    """
+    """Return how many characters beyond ASCII a file holds as UTF-8, and how many faults; (0, 0) without a fault."""
     try:
         decoder = codecs.getincrementaldecoder("utf-8")()
         with path.open("rb") as file:
@@ -335,13 +291,7 @@ def _count_utf8(path: Path) -> tuple[int, int]:
     return good, max(bad, 1)
 
 
-def _is_cp1252(path: Path) -> bool:
-    with path.open("rb") as file:
-        return not any(set(chunk) & {0x81, 0x8D, 0x8F, 0x90, 0x9D} for chunk in iter(lambda: file.read(_CHUNK), b""))
-
-
-def _beginning(path: Path, encoding: str, errors: str) -> str:
-    """Return the first whole lines of a file."""
+def _read_beginning(path: Path, encoding: str, errors: str) -> str:
     with path.open("rb") as file:
         raw = file.read(_SAMPLE_BYTES)
         more = bool(file.read(1))
@@ -351,24 +301,13 @@ def _beginning(path: Path, encoding: str, errors: str) -> str:
     return text[: last + 1] if more and last >= 0 else text
 
 
-# --- separator, header -----------------------------------------------------------------------------------------------
-
-
-def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Rows:
-    """Return what reads rows of delimited text."""
+def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Any:
     if separator == SPACES:
         lines = (f"{line.strip()}\n" for line in lines)
         return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
     if escape == "\\":
         return csv.reader(lines, delimiter=separator, doublequote=False, escapechar="\\", strict=strict)
     return csv.reader(lines, delimiter=separator, strict=strict)
-
-
-def _escape(text: str, separator: str) -> Escape:
-    """Return what stands before quotes within quotes: a backslash where rows can be read only so."""
-    if '\\"' not in text or not _is_at_fault(text, separator, '"') or _is_at_fault(text, separator, "\\"):
-        return '"'
-    return "\\"
 
 
 def _is_at_fault(text: str, separator: str, escape: Escape) -> bool:
@@ -381,7 +320,7 @@ def _is_at_fault(text: str, separator: str, escape: Escape) -> bool:
     return False
 
 
-def _rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
+def _read_rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
     """Return the rows of a beginning of a file, without empty ones."""
     csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     found = []
@@ -393,43 +332,32 @@ def _rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
     return found or [[""]]
 
 
-def _separator(text: str) -> str:
+def _find_separator(text: str) -> str:
     """Return the separator that cuts most rows into equally many fields, the one of more fields where two do."""
     best, chosen = (0.0, 0), ","
     for separator in SEPARATORS:
-        widths = Counter(map(len, _rows(text, separator)))
+        widths = Counter(map(len, _read_rows(text, separator)))
         width, rows = max(widths.items(), key=lambda each: (each[0] > 1, each[1], each[0]))
         share = rows / widths.total()
         if width > 1 and (round(share, 2), width) > best:
             best, chosen = (round(share, 2), width), separator
     if not best[1] and _is_cut_by_spaces(text):
         return SPACES
-    cut = _rows(text, chosen)
-    in_first = len(cut[_preamble(cut)]) > 1
+    cut = _read_rows(text, chosen)
+    in_first = len(cut[count_preamble(cut, has_header)]) > 1
     return chosen if in_first or not best[1] or best[0] >= _CONSISTENT else ALONE
 
 
 def _is_cut_by_spaces(text: str) -> bool:
     """Tell whether spaces cut every row into equally many fields, one of which holds numbers: prose has none."""
-    rows = _rows(text, SPACES)
+    rows = _read_rows(text, SPACES)
     width = len(rows[0])
     if width < 2 or len(rows) < _LEAST_CUT or any(len(row) != width for row in rows):
         return False
     return any(_main_kind([row[i] for row in rows[1:]]) == "number" for i in range(width))
 
 
-def _preamble(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows of a beginning stand above the table."""
-    return count_preamble(rows, has_header)
-
-
-def _without_end(row: Sequence[str]) -> Sequence[str]:
-    """Return a row without the empty fields at its end, which a separator at the end of a line makes."""
-    end = next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0)
-    return row[:end]
-
-
-def _lines(text: str, separator: str, skip: int) -> int:
+def _count_lines(text: str, separator: str, skip: int) -> int:
     """Return the number of lines before the first row of a table: those of `skip` rows, and blank ones."""
     reader, found, before = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0, 0
     for row in reader:
@@ -455,12 +383,12 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     typed = [_main_kind(column) for column in columns]
     differs = [kind == own for kind, own in zip(kinds, typed, strict=True) if own in ("number", "moment")]
     if differs:
-        return not all(differs) or _are_years(first, kinds)
+        return not all(differs) or _is_header_of_years(first, kinds)
     again = sum(cell in column for cell, column in zip(first, columns, strict=True))
     return len(body) < 3 or again * 2 <= len(first)
 
 
-def _are_years(first: Sequence[str], kinds: Sequence[str]) -> bool:
+def _is_header_of_years(first: Sequence[str], kinds: Sequence[str]) -> bool:
     """Tell whether the numbers of a first row are years in order, as the columns of a table by year are called."""
     years = [cell.strip() for cell, kind in zip(first, kinds, strict=True) if kind == "number"]
     whole = [int(year) for year in years if year.isdigit() and 1500 <= int(year) <= 2200]
@@ -479,21 +407,3 @@ def _kind(cell: str) -> str:
     if parse_number(cell) is not None:
         return "number"
     return "text" if parse_timestamp(cell) is None and parse_time(cell) is None else "moment"
-
-
-# --- what a person said of how a file is to be read, in place of what would be guessed --------------------------------
-
-TYPES = ("text", "boolean", "bigint", "double precision", "date", "timestamp", "time", "interval")
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How a file is to be read; what is empty is guessed.
-
-    Attributes:
-        types: of columns, by their names in lower case.
-    """
-
-    hints: Hints = field(default_factory=Hints)
-    marks: Marks = field(default_factory=Marks)
-    types: Mapping[str, str] = field(default_factory=dict)

@@ -238,8 +238,6 @@ def _sample_expression(column: Column) -> str:
     return f"left(CAST({name} AS VARCHAR), {_SAMPLE_CHARACTERS})" if column.type != "bytea" else "NULL"
 
 
-DUCKDB = (".duckdb", ".ddb")
-"""Endings of DuckDB files."""
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
 _REGISTERED = "registered"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from almanaq.corpus.files.reader import clean_header
+from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.table import Table
 from almanaq.engines.files.columns import type_column
 from almanaq.errors import UsageError, first_line

@@ -17,11 +17,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.marks import Marks, marks_of
-from almanaq.corpus.files.reader import Header, Repairs, read_delimited
-from almanaq.corpus.files.shape import MOST_BELOW, LeftOut, find_below, find_subtotals, numbers_of
+from almanaq.corpus.files.reader import Repairs, read_delimited
+from almanaq.corpus.files.shape import MOST_BELOW, Header, LeftOut, find_below, find_subtotals, numbers_of
 from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
-from almanaq.corpus.inference import ColumnHints, ColumnReport, infer_column
+from almanaq.corpus.inference import ColumnHints, ColumnReport, Marks, infer_column, marks_of
 from almanaq.engines.duckdb.session import file_literal
 from almanaq.engines.files.columns import ARROW_TYPES, convert_cells, type_column
 from almanaq.text.sql_literals import quote

@@ -12,18 +12,26 @@ from typing import Any
 import duckdb
 
 from almanaq.corpus.files.documents import is_mail, read_documents
-from almanaq.corpus.files.listing import Format, FoundFile, Listing, list_folder, list_paths, not_opened, total_bytes
-from almanaq.corpus.files.partitions import join_files
+from almanaq.corpus.files.listing import (
+    Format,
+    FoundFile,
+    Listing,
+    join_files,
+    list_folder,
+    list_paths,
+    not_opened,
+    total_bytes,
+)
 from almanaq.corpus.files.reader import (
-    clean_header,
     in_utf8,
     join_delimited,
     name_paths_columns,
     open_delimited,
     read_records,
-    read_workbook,
 )
 from almanaq.corpus.files.records import Records, open_records, share_keys
+from almanaq.corpus.files.shape import clean_header
+from almanaq.corpus.files.sheets import read_workbook
 from almanaq.corpus.files.sniff import ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with_units
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled

@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.reader import clean_header
 from almanaq.corpus.files.records import RecordTable, open_records
+from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
 from almanaq.corpus.sqlite import (

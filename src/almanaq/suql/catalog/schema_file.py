@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from almanaq.corpus.files.marks import ORDERS, Marks
 from almanaq.corpus.files.sniff import TYPES, Hints, ReadOptions
+from almanaq.corpus.inference import ORDERS, Marks
 from almanaq.corpus.schema_places import schema_files
 from almanaq.errors import SourceError, suggest
 from almanaq.suql.catalog.definitions import apply_terms

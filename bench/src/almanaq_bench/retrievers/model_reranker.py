@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
 from almanaq.corpus.table import Corpus, TableId, parse_fields, table_text
+from almanaq.errors import UsageError
 from almanaq.event_loops import run_sync
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.prompted_reader import ask_model
@@ -16,8 +18,8 @@ from almanaq.models.prompts import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k
+from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, TableIndex, check_k
+from almanaq.retrieval.retriever_names import OpenedRetriever, RetrieverParts, open_retriever
 
 CANDIDATES = 20
 """Tables that the model reads per question."""
@@ -155,3 +157,21 @@ def _reorder(ranking: Ranking, scores: Sequence[float], read: int) -> Ranking:
     hits = [Hit(ranking[place].id, scores[place]) for place in order]
     floor = hits[-1].score if hits else 0.0
     return (*hits, *(Hit(hit.id, floor - 1.0 - rank) for rank, hit in enumerate(ranking[read:])))
+
+
+def open_model_reranker(name: str, parts: RetrieverParts) -> OpenedRetriever:
+    """Open `rerank:openai:MODEL`, or `rerank:` and the path or hub name of a cross-encoder."""
+    first, model = open_retriever("rerank", parts), name.partition(":")[2]
+    judge: Judge
+    if model.startswith("openai:"):
+        if parts.model is None:
+            raise UsageError(f"retriever {name!r} needs a language model, and none can be opened here")
+        judge = LanguageModelJudge(parts.model(model))
+    elif "/" in model or os.sep in model:
+        judge = CrossEncoderJudge(CrossEncoder(model))
+    else:
+        raise UsageError(
+            f"retriever {name!r} names no model: write rerank:openai:MODEL, or rerank: and the path or hub name "
+            "(with a slash) of a cross-encoder"
+        )
+    return OpenedRetriever(JudgeReranker(first.retriever, judge), name, first.embedder, first.note)

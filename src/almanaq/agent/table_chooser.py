@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.retrieval.protocols import Retriever, TableIndex, find_tables
 from almanaq.retrieval.rerank import Rerank, choose_weights
+from almanaq.suql.catalog.relations import Catalog, Relation
 
 FIELDS = ("title", "header", "cells", "description", "keys", "database")
 MAX_TABLES = 12
-
-
-class _Column(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def values(self) -> Sequence[str]: ...
-    @property
-    def samples(self) -> Sequence[str]: ...
-    @property
-    def private(self) -> bool: ...
-
-
-class _Relation(Protocol):
-    """The attributes of a catalog's relation that are used here; the catalog itself is in a higher layer."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def location(self) -> Sequence[str]: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def columns(self) -> Sequence[_Column]: ...
-    @property
-    def key(self) -> Sequence[str]: ...
-    @property
-    def foreign_keys(self) -> Sequence[tuple[object, str, object]]: ...
-
-
-class _Catalog(Protocol):
-    @property
-    def relations(self) -> Sequence[_Relation]: ...
+_KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
 
 
 def schema_retriever() -> Retriever:
@@ -67,7 +33,7 @@ class TableChooser:
         self._k = k
         self._indexed: tuple[object, TableIndex, dict[str, list[str]]] | None = None
 
-    def __call__(self, question: str, catalog: _Catalog) -> tuple[str, ...]:
+    def __call__(self, question: str, catalog: Catalog) -> tuple[str, ...]:
         if not catalog.relations or not question.strip():
             return ()
         if self._indexed is None or self._indexed[0] != catalog:
@@ -80,7 +46,7 @@ class TableChooser:
         return add_linking_tables([hit.id.table for hit in found.ranking], joined)
 
 
-def find_links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
+def find_links(relations: Sequence[Relation]) -> dict[str, list[str]]:
     """Return for each relation those it shares a key with, declared or implied by names, in either direction."""
     named: dict[str, list[str]] = {}
     for each in relations:
@@ -97,19 +63,12 @@ def find_links(relations: Sequence[_Relation]) -> dict[str, list[str]]:
     return joined
 
 
-_KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
-
-
-def _key_names(relation: _Relation) -> Iterator[str]:
+def _key_names(relation: Relation) -> Iterator[str]:
     """Yield the names that a foreign key to this relation would have: `customer_id`, or the key's own name."""
     plain = _normalize_name(relation.name)
     one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
-    keys = (
-        relation.key
-        if len(relation.key) == 1
-        else [c.name for c in relation.columns if _normalize_name(c.name) == "id"]
-    )
-    for key in map(_normalize_name, keys):
+    named = [column.name for column in relation.columns if _normalize_name(column.name) == "id"]
+    for key in map(_normalize_name, relation.key if len(relation.key) == 1 else named):
         yield from {plain + key, one + key}
         if key.endswith(_KEY_ENDS) and key not in _KEY_ENDS:
             yield key
@@ -132,7 +91,7 @@ def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]], most
     return tuple(chosen)
 
 
-def _to_table(relation: _Relation) -> Table:
+def _to_table(relation: Relation) -> Table:
     header = tuple(column.name for column in relation.columns)
     # Private values must not reach a remote embedder.
     samples = [() if c.private else tuple(c.values) or tuple(c.samples) for c in relation.columns]

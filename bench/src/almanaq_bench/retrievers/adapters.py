@@ -1,4 +1,4 @@
-"""Retrievers of others: imported by `module:object`, and adapted where they are LlamaIndex's, LangChain's or functions.
+"""Retrievers of other libraries behind almanaq's seam: LlamaIndex's, LangChain's, and functions.
 
 None of these libraries is imported: an object is recognized by its methods.
 
@@ -6,70 +6,24 @@ None of these libraries is imported: an object is recognized by its methods.
   nodes' metadata name their table by `database_id` and `table_id`.
 - A function that takes a list of TableText, the corpus of a run, and returns either.
 
-Retrievers of the TARGET benchmark's users are adapted by almanaq-bench.
+Those of the TARGET benchmark's users are adapted in `paper_retrievers.py`.
 """
 
 from __future__ import annotations
 
 import copy
-import importlib
 import inspect
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from almanaq.corpus.table import Corpus, Table, TableId, check_distinct, parse_fields, table_text
-from almanaq.errors import BenchmarkError, SourceError, UsageError, suggest
-from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex
-from almanaq.retrieval.ranking import check_k
+from almanaq.errors import BenchmarkError, UsageError
+from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex, check_k
 
 Adapt = Callable[[object, str], Retriever]
-
-
-_LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
-
-
-def look_here() -> None:
-    """Let `module:object` import modules of the working folder from now on."""
-    _LOOK_HERE.set(True)
-
-
-def import_object(name: str, kind: str) -> Any:
-    """Import the object that `module:object` names; a class is instantiated.
-
-    Args:
-        kind: what the object should be, for messages.
-
-    Raises:
-        UsageError: there is no such module or object, or importing or creating it fails.
-    """
-    module_name, _, path = name.partition(":")
-    if _LOOK_HERE.get() and os.getcwd() not in sys.path:
-        # Appended, so that a file of the folder cannot shadow an installed module.
-        sys.path.append(os.getcwd())
-    try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise UsageError(f"{kind} {name!r}: cannot import {module_name!r}: {_describe_error(error)}") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{kind} {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        return found
-    try:
-        return found()
-    except Exception as error:
-        raise UsageError(f"{kind} {name!r}: it cannot be created: {_describe_error(error)}") from error
-
-
-def _describe_error(error: Exception) -> str:
-    return str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +37,22 @@ class TableText:
     metadata: Mapping[str, str]
 
 
-def adapt_retriever(found: object, name: str, *, adapt: Adapt | None = None) -> Retriever:
-    """Return an object of one of the kinds above, or a class of such objects, as a retriever; ours unchanged.
+def adapt_library_retriever(made: object, name: str, adapt: Adapt) -> Retriever:
+    """Return an object of one of the kinds above as a retriever; ours unchanged.
 
     Args:
         name: what the retriever is called in results.
-        adapt: adapts what a function returns; None is this function.
+        adapt: adapts what a function returns.
 
     Raises:
-        UsageError: the object is of no known kind, or its class needs arguments.
+        UsageError: the object is of no known kind.
     """
-    made = instantiate(found, name)
     if has_methods(made, "index"):
         return made  # type: ignore[return-value]
-    if has_methods(made, "embed_corpus"):
-        raise UsageError(
-            f"retriever {name!r} has the methods of the TARGET benchmark's retrievers: `almanaq bench` runs it, from"
-            " pip install ./bench"
-        )
     if has_methods(made, "retrieve") or has_methods(made, "invoke"):
         return LibraryRetriever(made, name)
     if callable(made):
-        return FunctionRetriever(made, name, adapt or adapt_retriever)
+        return FunctionRetriever(made, name, adapt)
     raise UsageError(
         f"retriever {name!r} is not a retriever: it has neither index(corpus, fields), nor embed_corpus(corpus) and "
         "retrieve(query, top_k), nor a LlamaIndex or LangChain retriever's retrieve(query) or invoke(query)"
@@ -203,10 +151,7 @@ def _to_text(table: Table, text: str) -> TableText:
 
 
 def require_tables(corpus: Corpus) -> list[Table]:
-    tables = list(check_distinct(corpus))
-    if not tables:
-        raise SourceError("the corpus holds no table")
-    return tables
+    return list(check_distinct(corpus))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,37 @@
+"""Objects one after another are rows, however they are laid out; what is no JSON is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from almanaq.corpus.files.records import read_json
+from almanaq.errors import SourceError
+
+ROWS = [{"a": "x" * 99, "n": n} for n in range(3)]
+
+
+@pytest.mark.parametrize("between", ["", "\n", " \n\n"])
+def test_objects_one_after_another_are_rows(between: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text("\n" + between.join(json.dumps(row, indent=1) for row in ROWS) + "\n")
+    assert read_json(path, path.name).rows == ROWS
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1}', '[{"a": 1}] 2', '{"a": [1,]}', '{"a":\n1}\n[1]', '{"a":\n1} {"b"'])
+def test_a_fault_is_a_fault(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=r"is not JSON \(.*: char \d"):
+        read_json(path, path.name)
+
+
+def test_lines_of_long_objects_are_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("almanaq.corpus.files.records._LONGEST_BEGINNING", 16)
+    path = tmp_path / "long.json"
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    assert read_json(path, path.name).rows == ROWS
+    path.write_text(json.dumps(ROWS))
+    assert read_json(path, path.name).rows == ROWS
