@@ -139,7 +139,7 @@ def measure(
         return []
     opened = build(source, folder)
     replies = []
-    with almanaq.connect(str(opened), model=model) as connection:
+    with almanaq.connect(str(opened), model=model, deadline=3_600) as connection:
         conversation = connection.chat()
         for asked in questions:
             start = time.perf_counter()
