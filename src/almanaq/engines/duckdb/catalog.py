@@ -19,6 +19,7 @@ from almanaq.suql.catalog.reading import (
     ColumnSample,
     declared_column,
     flat,
+    holds_value,
     infer_kind,
     relation_names,
     shown_samples,
@@ -206,6 +207,10 @@ class CatalogReader:
             values: Iterable[str] = map(str, flat(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
+                if relation.row_id is not None and not any(
+                    map(holds_value, values)
+                ):  # the first rows say nothing of the column
+                    values = (*values, *self.values(relation, column, ENUM_VALUES))
                 column = self._infer_kind(relation, column, values, infer_prose=infer_prose)
             columns.append(replace(column, samples=shown_samples(values)))
         return replace(relation, columns=tuple(columns))
