@@ -361,9 +361,12 @@ def test_a_figure_that_is_missing_is_not_said_to_be_nothing(eateries):
         ("SELECT boat_name FROM boats WHERE metres > 40 AND metres > 2", "No metres is above 40. I searched for"),
         (
             "SELECT boat_name FROM boats WHERE metres NOT IN (SELECT metres FROM boats)",
-            "None of 6 rows fulfils: metres",
+            "No row fulfils: metres",
         ),
-        ("SELECT a.metres FROM boats a, boats b WHERE a.metres > 40 AND b.metres = 1", "None of 36 rows fulfils: "),
+        (
+            "SELECT a.metres FROM boats a, boats b WHERE a.metres > 40 AND b.metres = 1",
+            "No metres is above 40 among the 36 rows that the query combines.",
+        ),
         ("SELECT boat_name FROM boats WHERE hash(boat_name) = 1", "I found nothing."),
     ],
 )

@@ -358,12 +358,13 @@ _PARTS_OF_NAMES = ("first", "last", "middle", "full", "user", "given", "family")
 
 def _say_none(count: ConditionCount) -> str:
     """Return that no row fulfils a condition: "No city is Bonn.", and of a name "No peak is called K2."."""
-    held = f"; the column holds {', '.join(count.values)}" if 0 < len(count.values) <= VALUES_SHOWN else ""
-    if not count.whole_table or _NOT_PLAIN.search(count.words):
-        return f"None of {count.rows:,} rows fulfils: {count.words}{held}."
+    rest = "" if count.whole_table else f" among the {count.rows:,} rows that the query combines"
+    rest += f"; the column holds {', '.join(count.values)}" if 0 < len(count.values) <= VALUES_SHOWN else ""
+    if _NOT_PLAIN.search(count.words):
+        return f"No row fulfils: {count.words}{rest}."
     if (named := _NAMED.fullmatch(count.words)) and named[1] not in _PARTS_OF_NAMES:
-        return f"{f'No {named[1]}' if named[1] else 'Nothing'} is called {named[2]}{held}."
-    return f"No {count.words}{held}."
+        return f"{f'No {named[1]}' if named[1] else 'Nothing'} is called {named[2]}{rest}."
+    return f"No {count.words}{rest}."
 
 
 def shows_all_rows(response: Response) -> bool:

@@ -207,9 +207,8 @@ class CatalogReader:
             values: Iterable[str] = map(str, flat(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
-                if relation.row_id is not None and not any(
-                    map(holds_value, values)
-                ):  # the first rows say nothing of the column
+                # Where the first rows say nothing of the column, others may.
+                if relation.row_id is not None and not any(map(holds_value, values)):
                     values = (*values, *self.values(relation, column, ENUM_VALUES))
                 column = self._infer_kind(relation, column, values, infer_prose=infer_prose)
             columns.append(replace(column, samples=shown_samples(values)))
