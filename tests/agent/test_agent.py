@@ -133,8 +133,8 @@ def test_nothing_found_is_said_without_the_model(eateries):
     response = one.respond("something grand")
     assert response.status == "no_result"
     assert response.answer == (
-        "I found nothing. I searched for restaurants whose price is luxury.\n"
-        "0 of 4 rows fulfil: price is luxury; the column holds cheap, expensive, moderate."
+        "No price is luxury; the column holds cheap, expensive, moderate. "
+        "I searched for restaurants whose price is luxury."
     )
     assert response.rows == ()
     assert len(script.prompts) == 1
@@ -212,6 +212,21 @@ def test_a_single_row_is_worded_without_a_call(eateries, suql):
     assert [prompt.name for prompt in script.prompts] == ["parse"]
 
 
+@pytest.mark.parametrize(
+    ("question", "suql"),
+    [
+        ("is the first one cheap?", "SELECT name, price FROM restaurants WHERE id = 1"),
+        ("what is the first one called, and does it seat many?", "SELECT name FROM restaurants WHERE id = 1"),
+        ("thanks! one more: wasn't it cheap?", "SELECT price FROM restaurants WHERE id = 1"),
+        ("what is the first one?", "SELECT name, price, rating, id, location FROM restaurants WHERE id = 1"),
+    ],
+)
+def test_yes_or_no_and_a_row_of_many_cells_are_worded_by_the_model(eateries, question, suql):
+    one, script = agent(eateries, query(suql), "Yes.")
+    assert one.respond(question).answer == "Yes."
+    assert [prompt.name for prompt in script.prompts] == ["parse", "respond"]
+
+
 DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"
 
 
@@ -220,12 +235,12 @@ def test_what_a_single_row_lacks_is_said(eateries):
     assert one.respond("who founded the Wok?").answer.startswith("Wok (founded: not known; stars: 3).")
 
 
-@pytest.mark.parametrize(("length", "worded"), [(1, 20), (90, 16), (900, 5)])
+@pytest.mark.parametrize(("length", "worded"), [(1, 30), (190, 30), (380, 15), (1500, 7)])
 def test_more_rows_are_worded_where_they_are_short(length, worded):
-    rows = tuple((n, "x" * length) for n in range(30))
+    rows = tuple((n, "x" * length) for n in range(40))
     asked = respond_prompt(Found("", "", ("n", "s"), rows)).messages[1].content
     assert len(re.findall("^Row: ", asked, re.MULTILINE)) == worded
-    assert f"({30 - worded} more rows)" in asked
+    assert (f"({40 - worded} more rows)") in asked
 
 
 def explained(world, suql: str, condition: str):
@@ -339,9 +354,35 @@ def test_a_figure_that_is_missing_is_not_said_to_be_nothing(eateries):
 
 
 @pytest.mark.parametrize(
+    ("suql", "begins"),
+    [
+        ("SELECT boat_name FROM boats WHERE boat_name ILIKE 'Ark'", "No boat is called Ark. I searched for boats"),
+        ("SELECT boat_name FROM boats WHERE first_name = 'Ida'", "No first name is Ida; the column holds Ada."),
+        ("SELECT boat_name FROM boats WHERE metres > 40 AND metres > 2", "No metres is above 40. I searched for"),
+        (
+            "SELECT boat_name FROM boats WHERE metres NOT IN (SELECT metres FROM boats)",
+            "No row fulfils: metres",
+        ),
+        (
+            "SELECT a.metres FROM boats a, boats b WHERE a.metres > 40 AND b.metres = 1",
+            "No metres is above 40 among the 36 rows that the query combines.",
+        ),
+        ("SELECT boat_name FROM boats WHERE hash(boat_name) = 1", "I found nothing."),
+    ],
+)
+def test_what_no_row_holds_is_said_first_and_never_in_sql(suql, begins):
+    boats = {"boat_name": [f"B{n}" for n in range(6)], "first_name": ["Ada"] * 6, "metres": list(range(6))}
+    with almanaq.connect({"boats": boats}, cache=False) as connection:
+        script = Script(query(suql), '{"condition": null}')
+        answer = Agent(connection.engine, models(script)).respond("and the Ark?").answer
+    assert answer.startswith(begins)
+    assert "SELECT" not in answer
+
+
+@pytest.mark.parametrize(
     ("where", "begins"),
     [
-        ("name ILIKE '%wok%' AND rating > 50", "I found nothing."),
+        ("name ILIKE '%wok%' AND rating > 50", "No rating is above 50; the column holds"),
         ("name = 'Golden Wok' AND price = 'moderate'", "No row is recorded that fulfils all of this, though some"),
     ],
 )
@@ -510,7 +551,7 @@ def test_only_relevant_tables_are_shown_of_a_large_source():
     assert "CREATE TABLE films" in shown
     assert "CREATE TABLE directors" in shown
     assert shown.count("CREATE TABLE") <= 12
-    assert "Tables that are not shown: misc_0, misc_1" in shown
+    assert "Tables that are not shown: misc_0 (payload), misc_1 (payload)" in shown
 
 
 def test_a_table_that_a_refused_query_names_is_shown_for_the_next():

@@ -332,3 +332,29 @@ def test_of_many_wide_tables_the_prompt_shows_those_that_the_question_is_about()
     assert "CREATE TABLE topic7" in shown
     assert shown.count("CREATE TABLE") <= 4
     assert "Tables that are not shown: topic" in shown
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("thanks!! and is the skipper paid well?", "crews"),
+        ("who skippered most?", "crews"),
+        ("anything from the azure coast", "coasts"),
+    ],
+)
+def test_a_table_that_alone_shares_a_word_with_the_question_is_shown_and_the_others_with_their_columns(question, shown):
+    many = list(range(30))
+    wide = {f"log{i}": {f"gauge {i} {j}": many for j in range(30)} for i in range(4)}
+    crews = {"boat": many, "skipper": many}
+    coasts = {"boat": many, "area": ["Azure Coast", "Amber Bay"] * 15}
+    script = Script(query("SELECT 1 FROM crews"), "One.")
+    with almanaq.connect({**wide, "crews": crews, "coasts": coasts}, cache=False) as connection:
+        agent = Agent(connection.engine, models(script), tables=lambda *_: ())
+        agent.respond(question)
+    prompt = script.prompts[0].messages[1].content
+    assert re.findall(r"CREATE TABLE (\w+)", prompt) == [shown]
+    listed = prompt.partition("-- Tables that are not shown: ")[2].splitlines()[0]
+    assert "log0 (gauge 0 0, " in listed
+    assert ", …)" in listed
+    assert ("crews (boat, skipper)" in listed) is (shown != "crews")
+    assert "Where a table that is not shown may hold" in script.prompts[0].messages[0].content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import almanaq
 from almanaq.suql.catalog.reading import ColumnSample, infer_kind, is_enumerable, is_prose
 from almanaq.suql.catalog.relations import Column, ColumnKind
 
@@ -19,6 +20,8 @@ from almanaq.suql.catalog.relations import Column, ColumnKind
             ],
             True,
         ),
+        (["NA", "n/a", "-", "None"] * 90 + [f"Dish {i} came quickly and it was hot." for i in range(9)], True),
+        (["NA"] * 9, False),
         ([f"{i} Castro Street, Suite {i}, Mountain View, CA 94041" for i in range(9)], False),
         (["The same long sentence stands in every row of this column, over and over."] * 9, False),
         (["Italian", "French", "Thai"], False),
@@ -58,3 +61,10 @@ def test_declared_and_other_types_are_left() -> None:
     declared = Column("n", "text", ColumnKind.ENUM, values=("a",))
     assert infer_kind(declared, prose) is declared
     assert infer_kind(Column("n", "text"), prose).kind is ColumnKind.FREE_TEXT
+
+
+def test_a_column_that_begins_with_marks_for_no_value_is_judged_by_what_comes_after_them(tmp_path):
+    reports = ["NA"] * 1500 + [f"The crew of boat {i} saw a light far off and called the port." for i in range(40)]
+    (tmp_path / "watch.csv").write_text("\n".join(["no,report", *(f"{i},{r}" for i, r in enumerate(reports))]))
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        assert connection.catalog.relations[0].column("report").kind is ColumnKind.FREE_TEXT

@@ -526,7 +526,8 @@ class Agent:
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
         defined = say_terms(question, ran.suql, self._engine.catalog)
-        cautions = say_cautions(ran.suql, self._engine.catalog)
+        known = {each for turn in history if turn.suql for each in say_cautions(turn.suql, self._engine.catalog)}
+        cautions = (each for each in say_cautions(ran.suql, self._engine.catalog) if each not in known)
         notes = (*write_notes(ran.parsed, result.trace), *defined, *cautions, *doubts)
         responder = LocalResponder() if ran.stopped else self._responder
         if response.private and not self._links_words:

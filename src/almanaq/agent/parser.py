@@ -99,7 +99,7 @@ _ANSWER_LENGTH = 400
 _QUESTION_LENGTH = 4000
 _ATTEMPTS = 2
 _LEFT_OUT, _WORDS = 5, 80
-_OTHERS = 40
+_OTHERS, _OTHER_COLUMNS, _OTHERS_LENGTH = 40, 12, 800
 
 
 class PromptedParser:
@@ -184,11 +184,20 @@ class PromptedParser:
         return make_prompt("parse", values, REPLY_SCHEMA)
 
     def _others(self, catalog: Catalog) -> list[str]:
-        """Return the names of tables that the prompt does not show; of many, the first, and how many more there are."""
+        """Return the tables that the prompt does not show, with their columns where there is room.
+
+        Of many, the first, and how many more there are.
+        """
         whole = self._source().relations if self._source is not None else ()
-        names = [relation.name for relation in whole if catalog.find(relation.name) is None]
-        more = [f"and {len(names) - _OTHERS:,} more"] if len(names) > _OTHERS else []
-        return [*names[:_OTHERS], *more]
+        hidden = [relation for relation in whole if catalog.find(relation.name) is None]
+        left, said = _OTHERS_LENGTH, []
+        for relation in hidden[:_OTHERS]:
+            cut = ", …" if len(relation.columns) > _OTHER_COLUMNS else ""
+            columns = f" ({', '.join(column.name for column in relation.columns[:_OTHER_COLUMNS])}{cut})"
+            fits = len(columns) <= left
+            left -= len(columns) * fits
+            said.append(relation.name + columns * fits)
+        return [*said, *([f"and {len(hidden) - _OTHERS:,} more"] if len(hidden) > _OTHERS else [])]
 
 
 def _recent(history: Sequence[Turn]) -> Sequence[Turn]:

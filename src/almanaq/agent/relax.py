@@ -190,7 +190,8 @@ def _replace_condition(query: EmptyQuery, chosen: int, replacement: object) -> R
 
 # What each condition of the WHERE keeps out, by one look at the structured ones.
 
-_VALUES_SHOWN, _VALUE_LENGTH = 5, 40
+VALUES_SHOWN, _VALUE_LENGTH = 5, 40
+_CHOOSING = ("joins", "with_", "laterals", "sample")
 
 RunQuery = Callable[[str], "Result"]
 
@@ -202,10 +203,11 @@ class ConditionCount:
     Attributes:
         condition: as the query writes it; `words` as people say it.
         passing: rows that fulfil it, of `rows`; None for a condition on texts, where `rows` were read.
-        values: examples of what its column holds, where no row passes.
+        values: what its column holds, where no row passes; of many values the first, one more than are shown.
         failing: rows that do not; of the others it is not known.
         others: rows that fulfil all other conditions but those on texts, with or without this one.
         said: for a condition on texts, how many said what.
+        whole_table: whether `rows` are those of one table, all of them: neither joined nor chosen.
     """
 
     condition: str
@@ -216,6 +218,7 @@ class ConditionCount:
     failing: int | None = None
     others: int | None = None
     said: tuple[tuple[str, int], ...] = ()
+    whole_table: bool = False
 
     def in_full(self) -> str:
         """Return the same for a model that mends the query: also what is not known, and what the rest would find."""
@@ -232,7 +235,8 @@ class ConditionCount:
             said = ", ".join(f"{count:,} said {value or 'nothing'}" for value, count in self.said)
             asked = f"the texts of {_rows(self.rows)} that fulfil the other conditions were asked: {self.words}"
             return f"{asked}; of those read, {said}" if said else asked
-        held = f"; the column holds {', '.join(self.values)}" if self.values else ""
+        shown = (*self.values[:VALUES_SHOWN], *["…"][: len(self.values) - VALUES_SHOWN])
+        held = f"; the column holds {', '.join(shown)}" if self.values else ""
         return f"{self.passing:,} of {_rows(self.rows)} fulfil: {self.words}{held}"
 
 
@@ -269,6 +273,7 @@ def count_conditions(
 
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     structured = [part for part in parts if not calls_text(part)]
+    whole_table = isinstance(tree.args["from_"].this, exp.Table) and not any(map(tree.args.get, _CHOOSING))
     try:
         every, both, *each = map(int, run(text(_counting(tree, structured))).rows[0])
         found = [
@@ -276,6 +281,7 @@ def count_conditions(
                 *(text(part), condition_words(part, dialect), every, passing, () if passing else held(part)),
                 failing=failing,
                 others=others,
+                whole_table=whole_table,
             )
             for part, passing, failing, others in zip(structured, each[::3], each[1::3], each[2::3], strict=True)
         ]
@@ -294,9 +300,7 @@ def count_conditions(
 def _count_said(part: exp.Expr, said: Mapping[str, Counter[str]]) -> tuple[tuple[str, int], ...]:
     """Return how many texts said what to the one question of a condition, the most frequent first."""
     calls = [call for call in part.find_all(exp.Anonymous) if is_text_call(call) and len(call.expressions) > 1]
-    return (
-        tuple(said.get(calls[0].expressions[1].name, Counter()).most_common(_VALUES_SHOWN)) if len(calls) == 1 else ()
-    )
+    return tuple(said.get(calls[0].expressions[1].name, Counter()).most_common(VALUES_SHOWN)) if len(calls) == 1 else ()
 
 
 def _counting(tree: exp.Select, structured: Sequence[exp.Expr]) -> exp.Select:
@@ -325,7 +329,7 @@ def _values_of(tree: exp.Select, part: exp.Expr) -> exp.Select | None:
         made.set(name, None)
     made.set("expressions", [next(iter(columns.values())).copy()])
     made.set("distinct", exp.Distinct())
-    return made.order_by("1").limit(_VALUES_SHOWN)
+    return made.order_by("1").limit(VALUES_SHOWN + 1)
 
 
 def _excerpts(rows: Sequence[Sequence[object]]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from almanaq.agent.describe import words
 from almanaq.agent.parser import Parsed
 from almanaq.agent.prompting import make_prompt, stream
-from almanaq.agent.relax import ConditionCount
+from almanaq.agent.relax import VALUES_SHOWN, ConditionCount
 from almanaq.agent.small_talk import detect_language, small_talk
 from almanaq.display import label_column, passage_name
 from almanaq.errors import ModelCallError
@@ -22,13 +22,20 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Evidence, Trace
 
 ROWS_SHOWN = 5
-_MOST_WORDED, _LENGTH_WORDED = 20, 1_500
+_MOST_WORDED, _LENGTH_WORDED = 30, 6_000
 """A model words more rows than are listed, where they are short: as many as these characters hold."""
 _FEW_COLUMNS = 6
+_CELLS_WORDED = 4
+"""A template words a single row of so many cells, where they are short."""
 _CELL_LENGTH, _SAID_LENGTH = 160, 800
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
+_YES_OR_NO = re.compile(
+    r"(?:^|[.,;:!?]\s*|\b(?:and|but|or|so)\s+)"
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\s+\w",
+    re.IGNORECASE,
+)
 _ASKED = re.compile(r"answer\(.+?, '(.+)'\)", re.IGNORECASE)
 
 
@@ -239,11 +246,11 @@ class PromptedResponder:
     def found(self, found: Found) -> Iterator[str]:
         """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
 
-        A single row of a query that has words is worded by the template, which costs no call, unless the question is
-        in another language.
+        A single short row of a query that has words is worded by the template, which costs no call, unless the
+        question asks for yes or no, or is in another language.
         """
-        worded = found.suql and found.searched != found.suql
-        if worded and len(found.rows) == 1 and detect_language(found.question) is None:
+        worded = found.suql and found.searched != found.suql and len(found.rows) == 1 and _is_short(found.rows[0])
+        if worded and not _YES_OR_NO.search(found.question) and detect_language(found.question) is None:
             yield from self._plain.found(found)
             return
         plain = replace(found, relaxed=None)
@@ -271,6 +278,10 @@ class PromptedResponder:
     def no_table(self, question: str, catalog: Catalog) -> str:
         """Say that no table fits; no model is needed for that."""
         return self._plain.no_table(question, catalog)
+
+
+def _is_short(row: Sequence[Any]) -> bool:
+    return len(row) <= _CELLS_WORDED and all(len(cell(value, _SAID_LENGTH)) <= _CELL_LENGTH for value in row)
 
 
 def respond_prompt(found: Found) -> Any:
@@ -325,19 +336,35 @@ def write_notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
 
 
 def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
-    """Say plainly that nothing was found, and what each of several conditions keeps out.
+    """Say plainly that nothing was found, first what no row holds, and what each other condition keeps out.
 
     No model words this: it has nothing to word, and might invent something.
     """
-    reasons = (
-        [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in counts]
-        if len(counts) > 1 or any(each.values for each in counts)
-        else []
-    )
-    begin = "No value is recorded" if found.rows else "I found nothing"
+    spoken = [each for each in counts if each.words.casefold() != each.condition.casefold()]
+    held_by_none = [_say_none(each) for each in spoken if each.passing == 0]
+    others = [each for each in spoken if each.passing != 0] if len(counts) > 1 else []
+    begin = " ".join([*["No value is recorded."][: len(found.rows)], *held_by_none]) or "I found nothing."
     if len(counts) > 1 and all(each.passing for each in counts):
-        begin = "No row is recorded that fulfils all of this, though some fulfil each condition"
-    return "\n".join([*found.remarks, f"{begin}. {say_searched(found)}", *reasons, *found.notes])
+        begin = "No row is recorded that fulfils all of this, though some fulfil each condition."
+    searched = f" {say_searched(found)}" if found.searched != found.suql else ""
+    reasons = [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in others]
+    return "\n".join([*found.remarks, begin + searched, *reasons, *found.notes])
+
+
+_NOT_PLAIN = re.compile(r"\b(?:not|none|yes|no|nor|or|exist)\b")
+_NAMED = re.compile(r"(?:(.+) )?name is (.+)")
+_PARTS_OF_NAMES = ("first", "last", "middle", "full", "user", "given", "family")
+
+
+def _say_none(count: ConditionCount) -> str:
+    """Return that no row fulfils a condition: "No city is Bonn.", and of a name "No peak is called K2."."""
+    rest = "" if count.whole_table else f" among the {count.rows:,} rows that the query combines"
+    rest += f"; the column holds {', '.join(count.values)}" if 0 < len(count.values) <= VALUES_SHOWN else ""
+    if _NOT_PLAIN.search(count.words):
+        return f"No row fulfils: {count.words}{rest}."
+    if (named := _NAMED.fullmatch(count.words)) and named[1] not in _PARTS_OF_NAMES:
+        return f"{f'No {named[1]}' if named[1] else 'Nothing'} is called {named[2]}{rest}."
+    return f"No {count.words}{rest}."
 
 
 def shows_all_rows(response: Response) -> bool:

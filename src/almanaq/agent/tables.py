@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.dialects import quote_name
 from almanaq.agent.history import Turn
+from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import identifier_stems, roots, stems
 from almanaq.agent.queries import QueryEngine, tables_of
 from almanaq.agent.terms import terms_named
 from almanaq.agent.turn import options_of_turn
@@ -35,6 +38,7 @@ def choose_relations(
 ) -> Catalog:
     """Return the relations that a turn may be about: those the last query read, and those chosen for the question.
 
+    After the two that fit best come those that alone share words with the question, however little fits the rest of it.
     With each chosen relation come those that it refers to, and where the source is several databases, the rest of the
     one that most of the chosen ones lie in: a join needs them. No relation when none fits.
 
@@ -46,7 +50,10 @@ def choose_relations(
     read = tables_of(last, catalog.dialect) if last else ()
     earlier = [r.name for r in map(catalog.find, read) if r is not None]
     defined = [term.relation for term in terms_named(question, catalog)]
-    chosen = [catalog.relation(name) for name in dict.fromkeys((*defined, *choose(question, catalog)))]
+    found = choose(question, catalog)
+    sharing = () if catalog.separate or one_database else find_sharing(question, catalog)
+    names_chosen = dict.fromkeys((*defined, *found[:2], *sharing, *found[2:]))
+    chosen = [catalog.relation(name) for name in names_chosen]
     neighbours = _neighbours(chosen, catalog)
     kept = dict.fromkeys([*earlier, *neighbours])
     for relation in () if one_database and neighbours else chosen:
@@ -55,6 +62,28 @@ def choose_relations(
     while len(names) > FEW_TABLES and not catalog.separate and not fits(restrict_catalog(catalog, names)):
         names.pop()
     return restrict_catalog(catalog, names)
+
+
+def find_sharing(question: str, catalog: Catalog) -> tuple[str, ...]:
+    """Return the relations that share words with a question which at most two others hold, those of most words first.
+
+    Words count by their roots, "attacked" as "attacker"; a value counts where the question has all its words.
+    """
+    asked = {form for word in stems(question) if word not in english().silent for form in (word, *roots(word))}
+    held = {relation.name: _words_held(relation, asked) for relation in catalog.relations}
+    times = Counter(word for words in held.values() for word in words)
+    telling = {name: sum(times[word] < FEW_TABLES for word in words) for name, words in held.items()}
+    return tuple(sorted(filter(telling.get, telling), key=lambda name: -telling[name])[:FEW_TABLES])
+
+
+def _words_held(relation: Relation, asked: set[str]) -> set[str]:
+    """Return the words of a question that name a relation or a column of it, or make up a value that is known."""
+    names = (relation.name, *(column.name for column in relation.columns))
+    words = {form for name in names for word in identifier_stems(name) for form in (word, *roots(word))}
+    values = (value for column in relation.columns if not column.private for value in (*column.values, *column.samples))
+    for spelled in map(set, map(stems, values)):
+        words |= spelled if spelled <= asked else set()
+    return {word for word in words & asked if len(word) > 2 and not word.isdigit()}
 
 
 def _neighbours(chosen: Sequence[Relation], catalog: Catalog) -> list[str]:

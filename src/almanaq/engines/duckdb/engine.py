@@ -28,6 +28,7 @@ from almanaq.suql.catalog.reading import (
     ColumnSample,
     declared_column,
     flat,
+    holds_value,
     infer_kind,
     relation_names,
     shown_samples,
@@ -187,6 +188,9 @@ class CatalogReader:
             values: Iterable[str] = map(str, flat(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
+                # Where the first rows say nothing of the column, others may.
+                if relation.row_id is not None and not any(map(holds_value, values)):
+                    values = (*values, *self.queries.values(relation, column, ENUM_VALUES))
                 distinct = None
                 if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
                     distinct = self.queries.values(relation, column, ENUM_VALUES + 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
+from almanaq.corpus.inference import MISSING
 from almanaq.errors import UsageError
 from almanaq.suql.catalog.relations import ROW_COLUMN, Column, ColumnKind, Relation
 from almanaq.suql.syntax.nodes import aliased, derived, quoted
@@ -57,6 +58,11 @@ def singular(word: str) -> str:
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def holds_value(text: str) -> bool:
+    """Return whether a text is more than a mark for "no value", such as NA."""
+    return text.strip().casefold() not in MISSING
 
 
 PROSE_WORDS = 12
@@ -121,7 +127,7 @@ def is_prose(values: Iterable[str]) -> bool:
     Long titles, addresses and lists of keywords are none: they hold few of the small words, and most of their words
     are capitalized, numbers or set apart by commas.
     """
-    texts = [text for text in values if text.strip()]
+    texts = [text for text in values if holds_value(text)]
     if not texts or len(set(texts)) < DISTINCT_SHARE * len(texts):
         return False
     words = sum(map(_count_words, texts)) / len(texts)
