@@ -101,7 +101,6 @@ FAULTS = (
         "0.0 + jitter",
         _MODELS,
     ),
-    Fault("requests leave the rate's window at once", "<= now - self.window:", "<= now:", _MODELS),
     Fault(
         "words that no text holds are quotes",
         "if match is None:\n            dropped += 1",

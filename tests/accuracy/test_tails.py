@@ -39,7 +39,7 @@ def reached(truth, returned):
 KINDS = ["good", "weak", "random", "inverted", "constant", "missing", "infinite"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("kind", KINDS)
 def test_targets_are_missed_no_more_often_than_delta(kind):
     missed, runs = 0, 60

@@ -254,6 +254,7 @@ def test_a_query_over_budget_is_refused_and_told(monkeypatch):
     assert "5" in reply.answer
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "question",
     [

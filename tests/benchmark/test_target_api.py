@@ -134,6 +134,7 @@ def from_the_docs(name: str) -> str:
     return code
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["Shortest", "Words"])
 def test_a_retriever_of_the_docs_in_a_file_is_benchmarked_with_one_command(
     folder: Path, tmp_path: Path, name: str

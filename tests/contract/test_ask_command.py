@@ -9,6 +9,7 @@ import pytest
 SAMPLE = ("--db", "sample:restaurants")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "question",
     [

@@ -54,6 +54,7 @@ def test_headers_that_name_no_column_or_two_are_mended_and_reported(almanaq, tmp
     assert word in run.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("suql", "parts"),
     [

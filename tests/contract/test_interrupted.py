@@ -86,7 +86,7 @@ JOINING = """
 import sys, time
 from pathlib import Path
 from almanaq.suql.execution import similarity
-candidates, mark = similar_texts._candidates, Path(sys.argv.pop(1))
+candidates, mark = similarity._candidates, Path(sys.argv.pop(1))
 
 def slowly(*given):
     for found in candidates(*given):
@@ -94,7 +94,7 @@ def slowly(*given):
         time.sleep(2)
         yield found
 
-similar_texts._candidates = slowly
+similarity._candidates = slowly
 from almanaq.cli import main
 sys.exit(main())
 """

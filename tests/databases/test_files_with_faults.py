@@ -36,6 +36,7 @@ def read(path: Path) -> tuple[dict[str, list[tuple[Any, ...]]], str]:
         return tables, "\n".join(m for report in database.reports for m in report.messages)
 
 
+@pytest.mark.nightly
 def test_of_120_files_no_cell_is_wrong_without_a_word(tmp_path: Path) -> None:
     assert judge(tmp_path) == {key: value for key, value in json.loads(RECORD.read_text()).items() if key != "command"}
 

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from almanaq_bench.evaluation.significance import groups, holm, intervals, p_values, pairs, pool_intervals
 
@@ -34,6 +33,8 @@ def test_weights_count_as_repeated_queries_do() -> None:
 
 
 def test_the_test_agrees_with_scipys_permutation_test() -> None:
+    from scipy import stats  # a second in each process that collects the tests
+
     random = np.random.default_rng(3)
     for shift in (0.0, 0.1, 0.3):
         differences = random.normal(shift, 1, 60)

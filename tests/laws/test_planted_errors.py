@@ -78,7 +78,7 @@ def quick() -> Callable[[], Iterator[Ready]]:
     return every
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plant",

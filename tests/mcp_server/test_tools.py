@@ -375,6 +375,7 @@ def test_what_is_no_resource_is_refused(talk, uri):
         talk(lambda client: client.read_resource(uri))
 
 
+@pytest.mark.nightly
 def test_the_queries_of_the_language_page_run(talk):
     import re
 

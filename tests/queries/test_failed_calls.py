@@ -140,7 +140,7 @@ UNCERTAIN = (
 MARK = "rows may be shown that should not"
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("query", [*CERTAIN, *UNCERTAIN])
 def test_each_row_of_a_result_that_is_not_marked_is_one_whatever_the_unknown_answers_are(query: str) -> None:
     rng = random.Random(query)

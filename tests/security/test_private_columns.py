@@ -30,7 +30,9 @@ from engines import PostgresServer
 
 from .queries_with_private_columns import CANARY, SCHEMA, TABLES, Writer
 
-DECIDED, RUN = 150, 60
+DECIDED, RUN = 50, 30
+PARTS = 3
+"""How many times as many queries `make nightly` tries."""
 
 
 class Server(ScriptedModel):
@@ -88,10 +90,12 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_a_query_is_refused_when_a_text_function_is_given_what_is_private_and_only_then(schema: str) -> None:
+@pytest.mark.sampled(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_query_is_refused_when_a_text_function_is_given_what_is_private_and_only_then(schema: str, part: int) -> None:
     verdicts: Counter[tuple[bool, bool]] = Counter()
     with almanaq.connect(TABLES, model=Server(), schema=schema, cache=False) as connection:
-        for seed in range(DECIDED):
+        for seed in range(part, DECIDED * PARTS, PARTS):
             query = Writer(random.Random(seed)).asking()
             with contextlib.suppress(UnsupportedError, UnknownNameError):  # what is not planned beside text functions
                 refused = is_refused(connection, query.sql)
@@ -155,11 +159,13 @@ def test_the_values_of_a_private_enum_are_not_read_from_its_type(
     assert CANARY not in server.sent
 
 
-def test_no_query_sends_a_private_column_to_a_model(schema: str) -> None:
+@pytest.mark.sampled(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_query_sends_a_private_column_to_a_model(schema: str, part: int) -> None:
     server, embedder = Server(), FarEmbedder()
     sent = 0
     with almanaq.connect(TABLES, model=server, embedder=embedder, schema=schema, cache=False) as connection:
-        for seed in range(RUN):
+        for seed in range(part, RUN * PARTS, PARTS):
             query = Writer(random.Random(seed)).asking()
             with contextlib.suppress(RefusedQueryError, DatabaseError):  # an engine knows no row of a derived table
                 connection.sql(query.sql)
@@ -169,11 +175,13 @@ def test_no_query_sends_a_private_column_to_a_model(schema: str) -> None:
     assert sent > RUN // 5
 
 
-def test_no_reply_of_the_agent_shows_a_private_column_to_a_model(schema: str) -> None:
+@pytest.mark.sampled(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_reply_of_the_agent_shows_a_private_column_to_a_model(schema: str, part: int) -> None:
     server = Server()
     worded = 0
     with almanaq.connect(TABLES, model=server, schema=schema, cache=False) as connection:
-        for seed in range(RUN):
+        for seed in range(part, RUN * PARTS, PARTS):
             query = Writer(random.Random(seed)).showing()
             server.writes = [query.sql, "SELECT name FROM people WHERE id = 1"]
             chat = connection.chat()

@@ -100,14 +100,14 @@ def test_a_board_of_private_columns_is_not_there_for_others(tmp_path):
 
 
 def test_pinned_answers_give_way_last(tmp_path):
-    table = pa.table({"n": pa.array(range(20_000)), "t": [f"{n * 7919 % 10007:x}" * 3 for n in range(20_000)]})
+    table = pa.table({"n": pa.array(range(4_000)), "t": [f"{n * 7919 % 10007:x}" * 3 for n in range(4_000)]})
     with almanaq.connect({"t": table}, cache=False) as connection:
         service = open_service(connection, "t", store_mb=None)
-        service.store = AnswerStore(None, "t", most_bytes=1_000_000)
+        service.store = AnswerStore(None, "t", most_bytes=200_000)
         with live(service) as client:
             board = pin(client, "kept", "SELECT * FROM t LIMIT 9")
             others = [
-                client.post("sql", {"suql": f"SELECT * FROM t OFFSET {n}", "max_rows": 9_000}).json()["id"]
+                client.post("sql", {"suql": f"SELECT * FROM t OFFSET {n}", "max_rows": 1_800}).json()["id"]
                 for n in range(8)
             ]
             assert client.get(f"answers/{others[0]}").status == 404

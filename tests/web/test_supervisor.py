@@ -21,14 +21,24 @@ from almanaq_bench.testing import StandInServer, replies_from
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")
 WAIT = 60.0
+HURRIED = (
+    "-c",
+    """
+import sys
+from almanaq import cli
+from almanaq.web import supervisor
+supervisor.SILENT_SECONDS, supervisor._SECONDS_TO_END = 5.0, 1.5
+sys.exit(cli.main())
+""",
+)
 
 
 @pytest.fixture
 def start(tmp_path):
     kept, begun = own_environment(tmp_path), []
 
-    def run(*words, **more):
-        command = [sys.executable, "-m", "almanaq", "serve", "places.csv", "--port", "0", *words]
+    def run(*words, program=("-m", "almanaq"), **more):
+        command = [sys.executable, *program, "serve", "places.csv", "--port", "0", *words]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept | more, cwd=tmp_path
         )
@@ -57,7 +67,7 @@ def lives(pid):
 
 @pytest.mark.slow
 def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor(start):
-    process, client = start("--model", "local")
+    process, client = start("--model", "local", program=HURRIED)
     answer = client.ask("How many places are there?")
     before = worker_of(process)
     os.kill(before, signal.SIGSEGV)
@@ -74,7 +84,7 @@ def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor
     worker = worker_of(process)
     assert worker != before
     assert not lives(before)
-    assert "the server did not answer /healthz for 10 s, and was ended" in process.stderr.readline()
+    assert "the server did not answer /healthz for 5 s, and was ended" in process.stderr.readline()
 
     process.kill()
     process.wait()
@@ -84,7 +94,7 @@ def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor
 
 @pytest.mark.slow
 def test_a_worker_that_does_not_heed_the_end_is_ended(start):
-    process, _ = start("--model", "local")
+    process, _ = start("--model", "local", program=HURRIED)
     worker = worker_of(process)
     os.kill(worker, signal.SIGSTOP)
     process.terminate()
