@@ -41,10 +41,6 @@ def con():
         ("are there more trips with Ann or Di?", "SELECT guide FROM trips WHERE guide IN ('Ann', 'Di') GROUP BY 1"),
         ("how many trips are on route 2?", "SELECT COUNT(*) FROM trips WHERE route = 'R02'"),
         ("total guests of women", "SELECT SUM(guests) FROM trips WHERE sex = 'Female'"),
-        (
-            "what share of guests comes with rain?",
-            "SELECT 100.0 * SUM(guests) FILTER (WHERE weather = 'Rain') / SUM(guests) FROM trips",
-        ),
         ("total area of trips with Bo in square km", "SELECT SUM(area_km2) FROM trips WHERE guide = 'Bo'"),
     ],
 )
