@@ -92,6 +92,8 @@ class Composer(Ranking):
                 self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
+            if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun"):
+                self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
         for i, relation in self._tables():
             if relation is self.main:
@@ -156,6 +158,9 @@ class Composer(Ranking):
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
+        k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
+        if self._column_at(k, lambda c: c.is_measurable, "share") is not None:
+            raise NotComposed  # a share of an amount is none of the rows
         part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=count()))

@@ -358,7 +358,10 @@ class Conditions:
                 column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
                 if column is not None:
                     sentence.take(i, k)
-                    self._add(i, column, self._equal_number(column, meant))
+                    condition = self._equal_number(column, meant)
+                    if self.world.graph.finds(column.relation.name, condition) is False:
+                        self.choices.doubt(0.5, "a number that no row has")
+                    self._add(i, column, condition)
                     return
             elif sentence.items[k].kind == "table" and k == i - 1 and not meant.unit:
                 relation = next(
