@@ -60,8 +60,6 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
-        if any(test.both for test in self.conditions.tests):
-            self.choices.doubt(0.1, "both of two values")
         for span in self.sentence.unused():
             weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
@@ -210,7 +208,8 @@ class Composer(Ranking):
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
         by_relation: dict[str, list[Test]] = {}
-        joined = any(isinstance(t.condition, exp.In | exp.Or) and self._are_joined(t) for t in self.conditions.tests)
+        alternatives = [t.place for t in self.conditions.tests if isinstance(t.condition, exp.In | exp.Or)]
+        joined = any({"and", "&"} & {*self.sentence.words_between(i, i + 4)} for i in alternatives)
         if joined and not self.groups and any(m != count() for m in self.measures):
             self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
@@ -227,13 +226,6 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
-
-    def _are_joined(self, test: Test) -> bool:
-        """Return whether "and" stands between the values of a test."""
-        return any(
-            self.sentence.text(k) in ("and", "&")
-            for k in range(test.place + 1, min(test.place + 4, len(self.sentence.items)))
-        )
 
     def _entity(self) -> Test | None:
         """Return the test that names one row."""

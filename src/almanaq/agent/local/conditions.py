@@ -49,9 +49,7 @@ _WITHOUT = (
     *("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking"),
     *("don't", "do not", "doesn't", "does not"),
 )
-_WHERE = frozenset(
-    "city location country state address area neighborhood district region town nation continent".split()
-)
+_WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,6 @@ class Test:
 
     Attributes:
         never: it may be denied of all rows of a thing: makers "that make no van", not rows that are no van.
-        both: each of several values may have to be that of some row of a thing: makers of "both vans and buses".
     """
 
     column: LinkedColumn
@@ -68,7 +65,6 @@ class Test:
     place: int
     negated: bool = False
     never: bool = False
-    both: bool = False
 
 
 class Conditions:
@@ -214,13 +210,14 @@ class Conditions:
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
-        both = len(conditions) > 1 and "both" in self.sentence.words_before(first, 2)
+        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
+            self.choices.doubt(0.1, "both of two values")  # makers of "both vans and buses" have rows of each
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
         else:
             condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
-        self.tests.append(Test(column, condition, first, negated, never, both))
+        self.tests.append(Test(column, condition, first, negated, never))
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
@@ -167,7 +169,7 @@ class Figures(Defined):
         options = [("COUNT", 0.95)]
         after = self.sentence.neighbour(k, 1, gap=1)
         kind = self.sentence.items[after].kind if after is not None else ""
-        timely = column.kind == "date" or {"year", "founded", "built"} & set(column.words)
+        timely = column.kind == "date" or bool({"year", "founded", "built"} & set(column.words))
         timely = timely and kind in ("period", "compare", "value", "number")
         if timely or (after == k + 1 and kind in ("value", "number")):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
@@ -239,7 +241,7 @@ class Figures(Defined):
         if sentence.has_kind("superlative"):
             sentence.take(i)  # the column stays for what ranks
             return True
-        others = [j for j in sentence.of("column") if j != k and j < i and self._is_measurable(j)]
+        others = [j for j in sentence.of("column") if j != k and j < i and self._may_be(j, lambda c: c.is_measurable)]
         if others or _is_kind(column):
             return False
         sentence.take(i, k)
@@ -248,11 +250,9 @@ class Figures(Defined):
         self.choices.doubt(0.4, "order or groups")
         return True
 
-    def _is_measurable(self, j: int) -> bool:
-        return any(
-            isinstance(n, Named) and isinstance(n.thing, LinkedColumn) and n.thing.is_measurable
-            for n in self.sentence.items[j].meanings
-        )
+    def _may_be(self, j: int, fits: Callable[[LinkedColumn], bool]) -> bool:
+        things = (named.thing for named in self.sentence.items[j].meanings if isinstance(named, Named))
+        return any(isinstance(thing, LinkedColumn) and fits(thing) for thing in things)
 
     def _group_by(self, k: int) -> bool:
         sentence, span = self.sentence, self.sentence.items[k]
@@ -324,7 +324,7 @@ class Figures(Defined):
             return True
         after = self.sentence.neighbour(k, 1, gap=1)
         if after is None or not self._is_column(after) or self.sentence.used[after]:
-            after = next((j for j in self.sentence.of("column") if self._is_dated(j)), None)
+            after = next((j for j in self.sentence.of("column") if self._may_be(j, lambda c: c.kind == "date")), None)
         dates = [(c, 0.9 if c.words == ("date",) else 0.8) for c in self.world.dates(self.main.name)]
         if after is not None and self._is_column(after) and not self.sentence.used[after]:
             named = self.conditions.column(after, lambda c: c.kind == "date", "dated")
@@ -345,10 +345,6 @@ class Figures(Defined):
             dates = [(dates[0][0], 1.0)]
         self.groups.append(part(name, self.choices.pick(("part", k), dates), self.world.dialect))
         return True
-
-    def _is_dated(self, j: int) -> bool:
-        named = self.sentence.items[j].meanings
-        return any(isinstance(n, Named) and isinstance(n.thing, LinkedColumn) and n.thing.kind == "date" for n in named)
 
     def _subject(self) -> tuple[int, LinkedColumn | None] | None:
         """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses."""

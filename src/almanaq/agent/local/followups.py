@@ -215,9 +215,9 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
         else:
             column = world.column_of(condition)
-            said = values & {each.this for each in condition.find_all(exp.Literal)}
+            written = values & {each.this for each in condition.find_all(exp.Literal)}
             of_time = timely and column is not None and column.kind == "date"
-            gone = bool(said or columns_in(condition) & named or of_time)
+            gone = bool(written or columns_in(condition) & named or of_time)
         if not gone:
             kept.append(condition)
     return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
