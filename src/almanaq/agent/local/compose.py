@@ -90,7 +90,7 @@ class Composer(Ranking):
                 self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
-            if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun"):
+            if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
         for i, relation in self._tables():

@@ -182,6 +182,9 @@ class Figures(Defined):
             options = [("ROWS", 0.9), ("COUNT", 0.75)]
         elif column.kind == "date" and not distinct:
             options = [("ROWS", 0.8), ("COUNT", 0.6)]
+        elif column.kind == "boolean":
+            options = [("ROWS", 0.95)]
+            self.sentence.used[k] = False
         chosen = self.choices.pick(("count", k), options)
         if chosen == "ROWS":
             self._count_rows()

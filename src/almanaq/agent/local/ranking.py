@@ -159,10 +159,19 @@ class Ranking(Figures):
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:
-            self.choices.doubt(0.3, "two rankings")
+            self._rank_both_ways(expression, down)
             return
         self.order.append((expression, down))
         self.limit, self.offset = meant.limit or 1, meant.offset
+
+    def _rank_both_ways(self, expression: exp.Expr, down: bool) -> None:
+        """Turn "the first and the last year" into the least and the most."""
+        (other, other_down), column = self.order[-1], self.world.column_of(expression)
+        if other != expression or other_down is down or column is None or self.groups:
+            self.choices.doubt(0.3, "two rankings")
+            return
+        self.order, self.limit, self.ordering = [], None, []
+        self.measures += [aggregate("MAX" if each else "MIN", column) for each in (other_down, down)]
 
     def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
