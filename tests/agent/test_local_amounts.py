@@ -66,8 +66,3 @@ def test_a_value_that_others_hold_too_is_offered_alone_and_within_them(con):
 @pytest.mark.parametrize("question", ["what share of guests comes with rain?", "how many trips have 777 guests?"])
 def test_shares_of_amounts_and_numbers_that_no_row_has_are_not_answered(con, question):
     assert con.ask(question).rows == ()
-
-
-def test_a_verb_that_no_column_has_needs_a_surer_reading(con):
-    plain, verb = (con.ask(question) for question in ("route of trips with Bo", "route that trips with Bo offer"))
-    assert (plain.status, verb.status) == ("answered", "clarify")

@@ -109,7 +109,6 @@ def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     marks = {
         "several conditions": len(spec.conditions) > 1,
         "several figures": len(spec.measures) > 1,
-        "a verb that no column has": any(span.how == "verb" for span in links.covers[0]),
         "a subquery, or a condition on groups": bool(spec.having)
         or any(each.find(exp.Select) for each in spec.expressions()),
         "kinds of rows": spec.distinct,
