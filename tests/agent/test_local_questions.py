@@ -73,10 +73,6 @@ def holds(reply, rows):
         ("total kilos in 2023", "SELECT SUM(kilos) FROM deliveries WHERE YEAR(delivered) = 2023"),
         ("number of deliveries per year", "SELECT YEAR(delivered), COUNT(*) FROM deliveries GROUP BY ALL"),
         (
-            "growers who never delivered",
-            "SELECT name FROM growers WHERE grower_id NOT IN (SELECT grower_id FROM deliveries)",
-        ),
-        (
             "growers without deliveries",
             "SELECT name FROM growers WHERE grower_id NOT IN (SELECT grower_id FROM deliveries)",
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,26 +11,19 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, is_there, plain, tables_in, text
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, plain, tables_in, text
 from almanaq.agent.local.texts import seeks, text_tests, wishes_of
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _ASKING_WORDS = frozenset("who whom whose why how when where".split())
 _ASKING = frozenset("is are was were does do did has have had can".split())
-_LEFT_OVER = {
-    "unknown": 0.1,
-    "value": 0.15,
-    "column": 0.3,
-    "table": 0.6,
-    "noun": 0.8,
-    "number": 0.1,
-    "compare": 0.1,
-    "term": 0.1,
-}
+_BEING = frozenset("are is were was have has with had been".split())
+_LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
+    ("unknown", "number", "compare", "term"), 0.1
+)
 _LEFT_OUT = 0.55
 """The same for a search, whose reply says what it left out."""
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -67,8 +60,6 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
-        if any(test.each for test in self.conditions.tests) and not self.of_both:
-            self.choices.doubt(0.1, "both of two values")
         for span in self.sentence.unused():
             weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
@@ -99,9 +90,8 @@ class Composer(Ranking):
                 self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
-            if grouped and column.is_identifier and column.relation is self.main:
-                self.measures.append(count())
-                continue
+            if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
+                self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
         for i, relation in self._tables():
             if relation is self.main:
@@ -115,11 +105,6 @@ class Composer(Ranking):
                     self.shown.append(self.world.index.name_of(relation))
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
                     self.choices.doubt(0.6, f"mention of {relation.name}")
-            else:
-                before = self.sentence.words_before(i, 2)
-                if {"with", "have", "has", "that", "had"} & set(before):
-                    self.sentence.take(i)
-                    self.extra.append(self._member(relation, self._tests_of(relation)))
 
     def _asks_to_see(self, i: int) -> bool:
         first = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), None)
@@ -141,15 +126,12 @@ class Composer(Ranking):
         self.wishes = wishes_of(self.sentence, self.world, self.main)
         if self.wishes and _GENERAL.match(self.sentence.links.question) and not self.order and self._entity() is None:
             self.choices.doubt(0.05, "it asks what something is")
-        if self._entity() is not None and self._begins_with_verb():
+        first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
+        if self._entity() is not None and (first in _ASKING or first in ("how", "what")):
             return  # the texts of one row are asked, and their answers shown
         for column, phrase in self.wishes:
             wanted = text("Yes" if phrase.wanted else "No")
             self.extra.append(exp.EQ(this=answer(column, phrase.question), expression=wanted))
-
-    def _begins_with_verb(self) -> bool:
-        first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
-        return first in _ASKING or first in ("how", "what")
 
     def _limit_by_number(self) -> None:
         """Take a number before the noun as how many rows are wanted: "3 places furthest south"."""
@@ -159,13 +141,8 @@ class Composer(Ranking):
             opens = self.searches and all(item.kind == "silent" for item in self.sentence.items[:i])
             opens = opens and self.sentence.text(i - 1) != "for"  # "a table for ten"
             noun = opens or (k is not None and self.sentence.items[k].kind in ("table", "noun", "column"))
-            if (
-                noun
-                and (self.order or opens)
-                and not meant.unit
-                and meant.value > 1
-                and meant.value == int(meant.value)
-            ):
+            whole = not meant.unit and meant.value > 1 and meant.value == int(meant.value)
+            if noun and (self.order or opens) and whole:
                 self.sentence.take(i)
                 self.limit = int(meant.value)
 
@@ -173,25 +150,18 @@ class Composer(Ranking):
         tests = self.conditions.tests
         if not tests:
             raise NotComposed
-        verbs = [
-            k
-            for k, item in enumerate(self.sentence.items)
-            if self.sentence.text(k) in ("are", "is", "were", "was", "have", "has", "with", "had", "been")
-        ]
+        verbs = [k for k in range(len(self.sentence.items)) if self.sentence.text(k) in _BEING]
         after = [t for t in tests if any(v > i and t.place > v for v in verbs)]
         after = after or [max(tests, key=lambda t: t.place)]
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
         k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
-        of = self._column_at(k, lambda c: c.is_measurable and english().sums(c.words) is not False, "share")
-        if of is not None and k is not None:
-            self.sentence.take(k)  # "what share of sales comes from furniture"
-            self._check_sums(of)
-        measure = aggregate("SUM", of) if of is not None else count()
-        part_of = exp.Filter(this=measure, expression=exp.Where(this=held))
-        whole = exp.Div(this=exp.Mul(this=exp.Literal.number("100.0"), expression=part_of), expression=measure.copy())
-        self.measures.append(whole)
+        if self._column_at(k, lambda c: c.is_measurable, "share") is not None:
+            raise NotComposed  # a share of an amount is none of the rows
+        part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
+        hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
+        self.measures.append(exp.Div(this=hundredfold, expression=count()))
 
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]
@@ -213,7 +183,8 @@ class Composer(Ranking):
         columns = [column for each in spec.groups if (column := self.world.column_of(each)) is not None]
         if any(column.column.array or column.mark for column in columns):
             self.choices.doubt(0.4, "a group for each list, not for each of its values")
-        if spec.measures and any(test.never for test in self.conditions.tests):
+        one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
+        if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         if sum(isinstance(measure, exp.Count) for measure in spec.measures) > 1:
             self.choices.doubt(0.4, "two numbers of rows")
@@ -237,12 +208,9 @@ class Composer(Ranking):
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
         by_relation: dict[str, list[Test]] = {}
-        figures = [m for m in self.measures if m != count()]
-        if (
-            figures
-            and not self.groups
-            and any(isinstance(t.condition, exp.In | exp.Or) and self._are_joined(t) for t in self.conditions.tests)
-        ):
+        alternatives = [t.place for t in self.conditions.tests if isinstance(t.condition, exp.In | exp.Or)]
+        joined = any({"and", "&"} & {*self.sentence.words_between(i, i + 4)} for i in alternatives)
+        if joined and not self.groups and any(m != count() for m in self.measures):
             self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
             own = test.column.relation
@@ -258,13 +226,6 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
-
-    def _are_joined(self, test: Test) -> bool:
-        """Return whether "and" stands between the values of a test."""
-        return any(
-            self.sentence.text(k) in ("and", "&")
-            for k in range(test.place + 1, min(test.place + 4, len(self.sentence.items)))
-        )
 
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
@@ -293,36 +254,27 @@ class Composer(Ranking):
         if not self.shown and not self.names_main:
             held = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind == "hold"]
             self.shown += held
-        if self.partial and not (self.shown or self.ordering or self.names_main):
+        asks = self.shown or self.names_main or self.ordering
+        if self.partial and not asks:
             return replace(spec, columns=())
-        if (
-            not self.shown
-            and not self.names_main
-            and not self.ordering
-            and entity is None
-            and not self.conditions.tests
-            and not self.extra
-        ):
+        if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
-        if self.names_main and any(test.never for test in self.conditions.tests) and not self.world.is_unique(named[0]):
-            self.choices.doubt(0.6, "rows that are not so, or things that never are")
         verbs = [item for item in self.sentence.items if item.how == "verb"]
         if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
             self.choices.doubt(0.4, "a verb of which nothing is known")
-        if not self.shown and not self.names_main and not self.ordering and not self.searches:
+        if not asks and not self.searches:
             self.choices.doubt(0.9 if self._are_only_values() else 0.6, "nothing says what is asked for")
         asks_fact = any(item.how == "asked" for item in self.sentence.items)
         if asks_fact and entity is None and self.conditions.tests and not self.names_main and not self.ordering:
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
-        of_kind = (
-            bool(self.shown)
-            and not self.searches
-            and not self.ordering
-            and entity is None
-            and all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        )
-        if of_kind and not (self.names_main and (any(c.is_measurable for c in self.shown) or self._asks_beside())):
+        of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
+        of_kind = of_kind and not self.searches and not self.ordering and entity is None
+        if (
+            self.shown
+            and of_kind
+            and not (self.names_main and (any(c.is_measurable for c in self.shown) or self._asks_beside()))
+        ):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
         if self.shown and entity is not None:
@@ -348,8 +300,7 @@ class Composer(Ranking):
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
         if self.searches and entity is None:
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
-        limit = spec.limit
-        return replace(spec, columns=shown, limit=limit)
+        return replace(spec, columns=shown)
 
     def _kinds(self, spec: QuerySpec) -> QuerySpec:
         """Return the different values of columns that rows have in common."""
@@ -357,38 +308,12 @@ class Composer(Ranking):
         if len(self.shown) == 1:
             self._leave_out_missing(self.shown[0])
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
-            spec = self._sets_of_kinds(spec, self.shown[0])
         columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
         for test in self.conditions.tests:
             own = test.column.relation
-            if (test.column.is_measurable or (test.negated and not test.never)) and (
-                self.world.is_single(self.main.name, own.name)
-            ):
+            if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
-        return replace(spec, columns=tuple(columns), distinct=not self._has_name())
-
-    def _sets_of_kinds(self, spec: QuerySpec, kind: LinkedColumn) -> QuerySpec:
-        """Return what is asked of kinds rather than rows: makers without any van, makers of both vans and buses."""
-        for test in self.conditions.tests:
-            if test.column.relation is not self.main or test.column is kind:
-                continue
-            if test.each:
-                others = [c for c in spec.conditions if c != test.condition]
-                spec = spec.with_conditions([*others, *(self._held_by(kind, [c]) for c in test.each)])
-                self.of_both = True
-            if not test.never:
-                continue
-            if self.choices.pick(("never", test.place), [("kinds", 1.0), ("rows", 0.7)]) == "kinds":
-                others = [c for c in spec.conditions if c != denied(test.condition)]
-                spec = spec.with_conditions([*others, exp.Not(this=self._held_by(kind, [test.condition]))])
-        return spec
-
-    def _held_by(self, kind: LinkedColumn, conditions: Sequence[exp.Expr]) -> exp.Expr:
-        """Return the condition that some row of the same kind fulfils conditions."""
-        inner = exp.select(plain(kind)).from_(table_of(self.main.name))
-        for condition in (*conditions, is_there(plain(kind))):
-            inner = inner.where(condition.copy())
-        return exp.In(this=plain(kind), query=inner.subquery())
+        return replace(spec, columns=tuple(columns), distinct=not any(c.names_rows for c in self.shown))
 
     def _about_entity(self, entity: Test) -> str:
         """Return the question with "this restaurant" in the place of a row's name."""
@@ -415,9 +340,6 @@ class Composer(Ranking):
         if noun is None or place is None or place < noun:
             return False
         return bool({"with", "and", "their", "and their"} & set(self.sentence.words_between(noun, place)))
-
-    def _has_name(self) -> bool:
-        return any(c.names_rows for c in self.shown)
 
     def _asked_by_word(self, entity: Test | None) -> list[LinkedColumn]:
         """Return the column that a question word asks for: "where" an address, "when" a day."""

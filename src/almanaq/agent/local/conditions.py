@@ -38,8 +38,7 @@ _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_LISTED_PARTS, _FEW_ANSWERS, _FEW_ROWS = 50, 5, 20
-_CONTAINING = frozenset(("containing", "contains", "contain", "including"))
+_FEW_ANSWERS, _FEW_ROWS = 5, 20
 _ASKED_FOR = {
     "when": frozenset(("date", "birthdate", "day", "year", "time")),
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
@@ -50,9 +49,7 @@ _WITHOUT = (
     *("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking"),
     *("don't", "do not", "doesn't", "does not"),
 )
-_WHERE = frozenset(
-    "city location country state address area neighborhood district region town nation continent".split()
-)
+_WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +57,7 @@ class Test:
     """A condition with the column it is of, the place of the span it comes from, and whether it is to be denied.
 
     Attributes:
-        never: it is denied of all rows of a thing: makers "that make no van", not rows that are no van.
-        each: conditions of which each is to hold of some row of a thing: makers of "both vans and buses".
+        never: it may be denied of all rows of a thing: makers "that make no van", not rows that are no van.
     """
 
     column: LinkedColumn
@@ -69,7 +65,6 @@ class Test:
     place: int
     negated: bool = False
     never: bool = False
-    each: tuple[exp.Expr, ...] = ()
 
 
 class Conditions:
@@ -156,8 +151,6 @@ class Conditions:
             )
             if label is not None and self._labels(label, column):
                 weight *= 1.7
-            if "both" in before and (column.column.array or column.mark):
-                weight *= 1.5
             if column.is_category or column.column.kind.value == "enum":
                 weight *= 1.08
             if column is self.world.index.name_of(column.relation):
@@ -208,8 +201,6 @@ class Conditions:
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
-        if set(self.sentence.words_before(first, 1)) & _CONTAINING and not (column.column.array or column.mark):
-            conditions = [like(plain(column), "%X%", meant[0].value) for _, _, meant in listed]
         condition: exp.Expr
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         if either or any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
@@ -219,23 +210,24 @@ class Conditions:
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
-        both = len(conditions) > 1 and "both" in self.sentence.words_before(first, 2)
-        each = tuple(conditions) if both else ()
+        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
+            self.choices.doubt(0.1, "both of two values")  # makers of "both vans and buses" have rows of each
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
         else:
             condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
-        self.tests.append(Test(column, condition, first, negated, never, each))
+        self.tests.append(Test(column, condition, first, negated, never))
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))
         if column.column.array or (any(m.how == "item" for m in meant) and column.mark):
             items = [has_item(column, value) for value in values]
             return items[0] if len(items) == 1 else exp.or_(*items)
-        if meant[0].how == "part" and len(values) > _LISTED_PARTS:
-            self.choices.doubt(0.8, "part of many values")
-        held = self._values_with(column, values) if len(values) == 1 and not meant[0].how else ()
+        held: Sequence[str] = ()
+        if len(values) == 1 and not meant[0].how:
+            found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
+            held = [m.value for m in found if m.column is column and m.value not in values]
         if held:  # "monarchy" where there are constitutional ones too
             listed = any(
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
@@ -244,11 +236,6 @@ class Conditions:
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
-
-    def _values_with(self, column: LinkedColumn, values: Sequence[str]) -> list[str]:
-        """Return the other values of a column that hold one as a whole word."""
-        found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
-        return [m.value for m in found if m.column is column and m.value not in values]
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""
@@ -340,13 +327,6 @@ class Conditions:
             only = [c for c in self._measurable() if c.relation is self.main]
             only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             options = [(column, 0.5) for column in only] if len(only) == 1 else []
-        unit = stem(comparison.unit)
-        if unit and len(options) > 1:
-            area = unit.endswith("2") or unit in ("acre", "hectare")
-            options = [
-                (c, w * (1.4 if unit.rstrip("2") in c.words or (area and "area" in c.words) else 1.0))
-                for c, w in options
-            ]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
             return None
@@ -375,7 +355,10 @@ class Conditions:
                 column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
                 if column is not None:
                     sentence.take(i, k)
-                    self._add(i, column, self._equal_number(column, meant))
+                    condition = self._equal_number(column, meant)
+                    if self.world.graph.finds(column.relation.name, condition) is False:
+                        self.choices.doubt(0.5, "a number that no row has")
+                    self._add(i, column, condition)
                     return
             elif sentence.items[k].kind == "table" and k == i - 1 and not meant.unit:
                 relation = next(
@@ -398,10 +381,8 @@ class Conditions:
 
     def _may_equal(self, column: LinkedColumn, value: float) -> bool:
         """Return whether a number may be a value of a column, rather than a part of its name."""
-        return str(int(value)) not in column.words and (column.kind == "number" or self._holds(column, value))
-
-    def _holds(self, column: LinkedColumn, value: float) -> bool:
-        return self._find_number_text(column, value) is not None
+        held = column.kind == "number" or self._find_number_text(column, value) is not None
+        return held and str(int(value)) not in column.words
 
     def _find_number_text(self, column: LinkedColumn, value: float) -> str | None:
         """Return the one text that says a number: '8', or 'S08' of a column of seasons."""
@@ -447,12 +428,10 @@ class Conditions:
         if last is not None and last.column is column and either:
             self.tests[-1] = Test(column, exp.or_(last.condition, condition), i)
             if "or" not in between:
-                self.versus.append(self._kinds_of(column))
+                year = column.kind == "date"
+                self.versus.append(part("year", column, self.world.dialect) if year else plain(column))
         else:
             self.tests.append(Test(column, condition, i))
-
-    def _kinds_of(self, column: LinkedColumn) -> exp.Expr:
-        return part("year", column, self.world.dialect) if column.kind == "date" else plain(column)
 
     # --- days ------------------------------------------------------------------------------------------------------
 
@@ -490,10 +469,12 @@ class Conditions:
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":
             return True
-        return column.kind == "number" and (
-            (self._is_year(column) and (self._in_years(period) or self._month_beside(column, period) is not None))
-            or (self._is_month(column) and bool(period.month))
-        )
+        if column.kind != "number":
+            return False
+        if self._is_month(column) and period.month:
+            return True
+        whole = (period.start.month, period.start.day) == (1, 1) == (period.after.month, period.after.day)
+        return self._is_year(column) and (whole or self._month_beside(column, period) is not None)
 
     def _month_beside(self, year: LinkedColumn, period: Period) -> LinkedColumn | None:
         """Return the column of months beside one of years, for a month of a year: "in May 2012"."""
@@ -504,19 +485,12 @@ class Conditions:
 
     @staticmethod
     def _is_year(column: LinkedColumn) -> bool:
-        return bool({"year", "yr"} & set(column.words)) or column.words[-1:] in (
-            ("founded",),
-            ("established",),
-            ("built",),
-        )
+        said = {"year", "yr"} & set(column.words)
+        return bool(said or {"founded", "established", "built"} & set(column.words[-1:]))
 
     @staticmethod
     def _is_month(column: LinkedColumn) -> bool:
         return column.words[-1:] == ("month",) and column.kind == "number"
-
-    @staticmethod
-    def _in_years(period: Period) -> bool:
-        return (period.start.month, period.start.day) == (1, 1) == (period.after.month, period.after.day)
 
     def _times(self, period: Period, i: int) -> Iterator[tuple[LinkedColumn, float]]:
         """Yield the columns that days may be of where none stands beside them."""
@@ -524,7 +498,6 @@ class Conditions:
             t.folded
             for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
         ]
-        found: list[tuple[LinkedColumn, float]] = []
         for name in self.world.graph.ways(self.main.name):
             for column in self.world.columns(name):
                 if not self._is_time(column, period):
@@ -535,8 +508,7 @@ class Conditions:
                 )
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
-                found.append((column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else 0.75)))
-        yield from found
+                yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else 0.75)
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
@@ -597,7 +569,11 @@ class Conditions:
                     continue
             if sentence.items[i].kind == "not" and sentence.text(i) not in _WITHOUT:
                 continue
-            column = self.column(k, self._may_miss, "missing")
+            column = self.column(
+                k,
+                lambda c: key_of(c.relation) != c.name and self.world.is_single(self.main.name, c.relation.name),
+                "missing",
+            )
             if column is None:
                 continue
             sentence.take(i, k)
@@ -605,10 +581,6 @@ class Conditions:
                 self.choices.doubt(0.3, "never, or not yet")
             unknown = sentence.items[i].kind == "missing"
             self.tests.append(Test(column, self._missing(column, i) if unknown else self._without(column), i))
-
-    def _may_miss(self, column: LinkedColumn) -> bool:
-        """Return whether a row may have no value of a column: of its own, or of the one row that it belongs to."""
-        return key_of(column.relation) != column.name and self.world.is_single(self.main.name, column.relation.name)
 
     def _missing(self, column: LinkedColumn, i: int) -> exp.Expr:
         """Return the test that a column has no value, in the forms in which it says so."""
@@ -649,11 +621,7 @@ class Conditions:
             if before is not None and sentence.items[before].kind in ("by", "aggregate", "distinct", "order"):
                 continue
             named = sentence.items[i].meanings[0]
-            if (
-                not isinstance(named, Named)
-                or not isinstance(named.thing, LinkedColumn)
-                or named.thing.kind != "boolean"
-            ):
+            if not isinstance(named, Named) or getattr(named.thing, "kind", "") != "boolean":
                 continue
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:

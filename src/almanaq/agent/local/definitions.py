@@ -7,7 +7,6 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import name_stems, stems
 from almanaq.agent.local.draft import Draft, NotComposed
 from almanaq.agent.local.spec import TITLE, tables_in
@@ -29,7 +28,7 @@ class Defined(Draft):
             if term.kind == "metric":
                 sentence.take(i)
                 before = sentence.neighbour(i, -1, gap=1)
-                if before is not None and _is_sum_or_count(sentence.items[before]):
+                if before is not None and sentence.items[before].meanings in (("SUM",), ("COUNT",)):
                     sentence.take(before)  # "total revenue": the definition says how it is put together
                 self.measures.append(self._definition(term))
                 units.add(term.unit)
@@ -100,7 +99,3 @@ class Defined(Draft):
         self.sentence.take(k)
         self.groups.append(self._definition(term))
         return True
-
-
-def _is_sum_or_count(span: Span) -> bool:
-    return span.kind in ("aggregate", "count") and span.meanings[0] in ("SUM", "COUNT")

@@ -52,7 +52,6 @@ class Draft:
         self.limit: int | None = None
         self.offset = 0
         self.counts = self.distinct = self.names_main = False
-        self.of_both = False
         self.ordering: list[LinkedColumn] = []
         self.searches = is_searched(world, main)
         self.wishes: list[tuple[LinkedColumn, Phrase]] = []
@@ -89,18 +88,15 @@ class Draft:
                 yield i, relations[0]
 
     def _name_tables(self) -> None:
-        """Use the nouns of the rows themselves, and turn "without orders", "never ordered" into conditions."""
+        """Use the nouns of the rows themselves, and turn "without orders" into conditions."""
         sentence = self.sentence
         for i in list(sentence.of("table", "noun")):
             span = sentence.items[i]
             if span.kind == "noun" or self.main in span.meanings:
                 before = sentence.neighbour(i, -1, gap=1)
                 kind = sentence.items[before].kind if before is not None else ""
-                if (
-                    kind in ("by", "compare", "superlative", "count")
-                    and before is not None
-                    and not sentence.used[before]
-                ):
+                takes = kind in ("by", "compare", "superlative", "count")
+                if takes and before is not None and not sentence.used[before]:
                     continue
                 sentence.take(i)
                 self.names_main = True
@@ -108,7 +104,6 @@ class Draft:
             last = sentence.links.tokens[item.last - 1].stem
             if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
                 self.names_main = True
-        self._name_never()
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue
@@ -117,22 +112,6 @@ class Draft:
                 sentence.take(before, i)
                 tests = self._tests_of(relation)
                 self.extra.append(self._member(relation, tests, wanted=False))
-
-    def _name_never(self) -> None:
-        """Turn "never" or "no" before what another relation has a column for into "without any": "never delivered"."""
-        sentence = self.sentence
-        for i in list(sentence.of("not")):
-            k = sentence.neighbour(i, 1, gap=1)
-            if sentence.text(i) not in ("never", "no", "without") or k is None or sentence.items[k].kind != "column":
-                continue
-            held = [n.thing.relation for n in sentence.items[k].meanings if isinstance(n.thing, LinkedColumn)]
-            others = [r for r in held if r is not self.main and r.name in self.world.graph.ways(self.main.name)]
-            if self.main in held and sentence.text(i) != "never":
-                continue
-            if others and not self.world.is_single(self.main.name, others[0].name):
-                sentence.take(i, k)
-                self.choices.doubt(0.9 if len(held) == len(others) else 0.5, "never of another table")
-                self.extra.append(self._member(others[0], self._tests_of(others[0]), wanted=False))
 
     def _tests_of(self, relation: Relation) -> list[exp.Expr]:
         """Take the tests so far that are of the columns of a relation."""
@@ -164,11 +143,8 @@ class Draft:
             k = sentence.neighbour(i, 1, gap=1)
             if k is None or sentence.items[k].kind != "table" or sentence.used[k]:
                 continue
-            relations = [
-                r
-                for r in sentence.items[k].meanings
-                if r is not self.main and r.name in self.world.graph.ways(self.main.name)
-            ]
+            ways = self.world.graph.ways(self.main.name)
+            relations = [r for r in sentence.items[k].meanings if r is not self.main and r.name in ways]
             if not relations or self.world.is_single(self.main.name, relations[0].name):
                 continue
             comparison: Comparison = sentence.items[i].meanings[0]
@@ -194,10 +170,8 @@ class Draft:
             if target is None or len(way) != 1 or way[0].left_column != column.name:
                 return [column]
             named = name_columns(self.world.columns(target.name))
-            return [
-                column,
-                *(c for c in named if c.kind == "text" and not c.column.private and c.name != way[0].right_column),
-            ]
+            own = way[0].right_column
+            return [column, *(c for c in named if c.kind == "text" and not c.column.private and c.name != own)]
         way = ways.get(column.relation.name, ())
         key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
         if key is None or key.kind != "text" or column is not self.world.index.name_of(column.relation):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
@@ -17,11 +19,8 @@ from almanaq.suql.catalog.relations import Relation
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
-    return (
-        column.kind in ("text", "boolean")
-        or column.is_identifier
-        or column.words[-1:] in (("year",), ("week",), ("month",))
-    )
+    timely = column.words[-1:] in (("year",), ("week",), ("month",))
+    return column.kind in ("text", "boolean") or column.is_identifier or timely
 
 
 class Figures(Defined):
@@ -55,16 +54,6 @@ class Figures(Defined):
             assert k is not None
             sentence.take(i)
             self._measure(function, column, k)
-            following = sentence.neighbour(k, 1, gap=1)
-            while following is not None and sentence.items[following].kind == "and":
-                after = sentence.neighbour(following, 1, gap=1)
-                if not self._is_column(after) or after is None:
-                    break
-                beside = self.conditions.column(after, fits, "measure")
-                if beside is None:
-                    break
-                self._measure(function, beside, after)
-                following = sentence.neighbour(after, 1, gap=1)
 
     def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
         self.sentence.take(k)
@@ -80,8 +69,6 @@ class Figures(Defined):
                 self.sentence.take(i, k)
                 self.names_main = True
                 self._total_rows(("total", i), 0.6)
-        elif function == "SUM" and k is not None and self.sentence.items[k].kind == "count":
-            self.sentence.take(i)
 
     def _total_rows(self, key: tuple[str, int], counted: float) -> exp.Expr:
         """Add what a number of rows means, and return it: that of the rows, or the sum of the amounts called so."""
@@ -114,9 +101,8 @@ class Figures(Defined):
             kind = sentence.items[k].kind if k is not None else ""
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
             own = bool(held) and held[0].words[-1:] == relation_words(self.main)[-1:]
-            kinds = bool(held) and not own and not self.world.is_unique(held[0])
-            if kinds and self._count_kinds(i, held[0]):
-                continue
+            if held and not own and not self.world.is_unique(held[0]):
+                self.choices.doubt(0.5, "rows or different texts")
             if k is None or kind not in ("table", "column", "noun"):
                 self._count_rows()
             elif kind == "table" and not (distinct and self.main in sentence.items[k].meanings):
@@ -139,14 +125,6 @@ class Figures(Defined):
         self._doubt_history()
         self.counts = True
         self.measures.append(count())
-
-    def _count_kinds(self, i: int, column: LinkedColumn) -> bool:
-        """Count the different texts that hold something, or the rows of these; return whether texts are counted."""
-        if self.choices.pick(("held", i), [("COUNT", 0.9), ("ROWS", 0.85)]) == "ROWS":
-            return False
-        self.counts = True
-        self.measures.append(aggregate("COUNT", column))
-        return True
 
     def _count_different(self) -> None:
         """Count the things that rows are about: "how many different lifters"."""
@@ -190,12 +168,11 @@ class Figures(Defined):
             return
         options = [("COUNT", 0.95)]
         after = self.sentence.neighbour(k, 1, gap=1)
-        timed = after is not None and self.sentence.items[after].kind in ("period", "compare", "value", "number")
-        if timed and (column.kind == "date" or {"year", "founded", "built"} & set(column.words)):
-            options = [("ROWS", 0.95)]
-            self.sentence.used[k] = False
-        elif timed and after == k + 1 and self.sentence.items[after].kind in ("value", "number"):
-            options = [("ROWS", 0.9), ("COUNT", 0.6)]
+        kind = self.sentence.items[after].kind if after is not None else ""
+        timely = column.kind == "date" or bool({"year", "founded", "built"} & set(column.words))
+        timely = timely and kind in ("period", "compare", "value", "number")
+        if timely or (after == k + 1 and kind in ("value", "number")):
+            options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
         elif column.is_measurable and not distinct:
             # An amount is called in the plural (`votes`), what numbers things in the singular (`episode`).
@@ -258,11 +235,8 @@ class Figures(Defined):
     def _ranks_by(self, i: int, k: int) -> bool:
         """Return whether "by" says what rows are ranked or sorted by, rather than grouped."""
         sentence = self.sentence
-        if (
-            sentence.items[k].kind != "column"
-            or sentence.has_kind("count")
-            or sentence.text(i) not in ("by", "according to")
-        ):
+        ranks = sentence.items[k].kind == "column" and sentence.text(i) in ("by", "according to")
+        if not ranks or sentence.has_kind("count"):
             return False
         column = self.conditions.column(k, lambda c: c.is_measurable or c.kind == "date", "ranked")
         if column is None or self.measures:
@@ -270,10 +244,8 @@ class Figures(Defined):
         if sentence.has_kind("superlative"):
             sentence.take(i)  # the column stays for what ranks
             return True
-        others = [j for j in sentence.of("column") if j != k and j < i and self._is_measurable(j)]
-        if others:
-            return False
-        if _is_kind(column):
+        others = [j for j in sentence.of("column") if j != k and j < i and self._may_be(j, lambda c: c.is_measurable)]
+        if others or _is_kind(column):
             return False
         sentence.take(i, k)
         self.order.append((compared(column), column.is_measurable))
@@ -281,11 +253,9 @@ class Figures(Defined):
         self.choices.doubt(0.4, "order or groups")
         return True
 
-    def _is_measurable(self, j: int) -> bool:
-        return any(
-            isinstance(n, Named) and isinstance(n.thing, LinkedColumn) and n.thing.is_measurable
-            for n in self.sentence.items[j].meanings
-        )
+    def _may_be(self, j: int, fits: Callable[[LinkedColumn], bool]) -> bool:
+        things = (named.thing for named in self.sentence.items[j].meanings if isinstance(named, Named))
+        return any(isinstance(thing, LinkedColumn) and fits(thing) for thing in things)
 
     def _group_by(self, k: int) -> bool:
         sentence, span = self.sentence, self.sentence.items[k]
@@ -309,19 +279,8 @@ class Figures(Defined):
             if relation is not self.main and own is not None and own.kind == "text":
                 self._add_group(own)  # a column of the rows themselves goes before a table of its name
                 return True
-            following = k + 1 < len(sentence.items) and self._is_column(k + 1)
-            if following:
-                column = self.conditions.column(k + 1, lambda c: c.relation is relation, "group")
-                if column is not None:
-                    sentence.take(k + 1)
-                    self._add_group(column)
-                    return True
             if relation is self.main:
-                named = self.world.index.name_of(relation)
-                if named.kind == "text" and "name" in named.roles and not named.names_rows and named.distinct > 1:
-                    self._add_group(named)
-                else:
-                    self.choices.doubt(0.8, "per row")
+                self.choices.doubt(0.5, "per row")
                 return True
             if not self.world.is_single(self.main.name, relation.name):
                 raise NotComposed
@@ -343,12 +302,8 @@ class Figures(Defined):
         if column.relation is not self.main and column is self.world.index.name_of(column.relation):
             way: tuple[Hop, ...] = self.world.graph.ways(self.main.name)[column.relation.name]
             key = self.world.index.column(column.relation.name, way[-1].right_column)
-            if (
-                key is not None
-                and key is not column
-                and column.relation.key != (column.name,)
-                and not key.column.private
-            ):
+            names = key is column or column.relation.key == (column.name,)
+            if key is not None and not names and not key.column.private:
                 self.groups.append(plain(key))
             self.groups += [plain(each) for each in name_columns(self.world.columns(column.relation.name))]
             return
@@ -372,16 +327,13 @@ class Figures(Defined):
             return True
         after = self.sentence.neighbour(k, 1, gap=1)
         if after is None or not self._is_column(after) or self.sentence.used[after]:
-            after = next((j for j in self.sentence.of("column") if self._is_dated(j)), None)
+            after = next((j for j in self.sentence.of("column") if self._may_be(j, lambda c: c.kind == "date")), None)
         dates = [(c, 0.9 if c.words == ("date",) else 0.8) for c in self.world.dates(self.main.name)]
         if after is not None and self._is_column(after) and not self.sentence.used[after]:
             named = self.conditions.column(after, lambda c: c.kind == "date", "dated")
             if named is not None:
                 dates = [(named, 1.0)]
                 self.sentence.take(after)
-        if name == "decade":
-            years = [c for c in self.world.columns(self.main.name) if c.kind == "number" and "year" in c.words]
-            dates = [(c, 0.95) for c in years] or dates
         if not dates:
             dates = [
                 (c, 0.7)
@@ -397,23 +349,13 @@ class Figures(Defined):
         self.groups.append(part(name, self.choices.pick(("part", k), dates), self.world.dialect))
         return True
 
-    def _is_dated(self, j: int) -> bool:
-        named = self.sentence.items[j].meanings
-        return any(isinstance(n, Named) and isinstance(n.thing, LinkedColumn) and n.thing.kind == "date" for n in named)
-
     def _subject(self) -> tuple[int, LinkedColumn | None] | None:
         """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses."""
         sentence = self.sentence
-        places = [
-            i
-            for i in range(len(sentence.items))
-            if sentence.items[i].kind in ("column", "table", "part", "noun", "term")
-        ]
-        for i in places:
-            span = sentence.items[i]
-            if sentence.used[i] and not (
-                span.kind in ("table", "noun") and (span.kind == "noun" or self.main in span.meanings)
-            ):
+        for i, span in enumerate(sentence.items):
+            if span.kind not in ("column", "table", "part", "noun", "term"):
+                continue
+            if sentence.used[i] and not (span.kind == "noun" or (span.kind == "table" and self.main in span.meanings)):
                 continue
             if span.kind == "column":
                 column = self.conditions.column(i, _is_kind, "subject")

@@ -171,7 +171,9 @@ def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
         return spec
     shown = Shown(spec.rows, columns, tuple(keys), tuple(keys.values()))
     kept = [c for c in spec.conditions if not _leaves_out(c)]
-    return spec.with_conditions([*kept, exp.Not(this=_group_condition(keys_condition(shown)))])
+    left_out = keys_condition(shown)
+    left_out = left_out if isinstance(left_out, exp.In) else exp.paren(left_out)
+    return spec.with_conditions([*kept, exp.Not(this=left_out)])
 
 
 def _leaves_out(condition: exp.Expr) -> bool:
@@ -179,15 +181,9 @@ def _leaves_out(condition: exp.Expr) -> bool:
     return isinstance(inner, exp.In) and not inner.args.get("query") and inner.this.name.casefold().endswith("id")
 
 
-def _group_condition(condition: exp.Expr) -> exp.Expr:
-    return condition if isinstance(condition, exp.In) else exp.paren(condition)
-
-
 def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the query that lists the rows; of a figure, those that it is of."""
-    if not spec.gives_figures:
-        return replace(spec, limit=None)
-    if spec.groups:
+    if spec.groups or not spec.gives_figures:
         return replace(spec, limit=None)
     columns = world.columns(spec.rows)
     tested = [c for each in spec.conditions if (c := world.column_of(each)) is not None]
@@ -219,12 +215,9 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
         else:
             column = world.column_of(condition)
-            gone = bool(values & {each.this for each in condition.find_all(exp.Literal)})
-            gone = (
-                gone
-                or bool(columns_in(condition) & named)
-                or bool(timely and column is not None and column.kind == "date")
-            )
+            written = values & {each.this for each in condition.find_all(exp.Literal)}
+            of_time = timely and column is not None and column.kind == "date"
+            gone = bool(written or columns_in(condition) & named or of_time)
         if not gone:
             kept.append(condition)
     return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
@@ -256,7 +249,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
         return elsewhere
-    if best is not None and best.probability > _USABLE and _asks(best.spec):
+    if best is not None and best.probability > _USABLE and best.spec.expressions():
         if is_searched(world, relation) and reference.single:
             wishes = [c for c in best.spec.conditions if reads_text(c)]
             if wishes:
@@ -292,10 +285,6 @@ def _elsewhere(
             made = reading.spec.with_conditions([*reading.spec.conditions, *condition])
             return _make_reading(made, world, reading.probability, "detail" if reference.single else "")
     return None
-
-
-def _asks(asked: QuerySpec) -> bool:
-    return bool(asked.columns or asked.measures or asked.order or asked.groups or asked.conditions)
 
 
 def _only_refers(said: str, reference: Reference) -> bool:
@@ -390,11 +379,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         kept_measures = made.measures or (count(),)
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
     if new.order and made.measures == (count(),) and not made.groups and not new.measures:
-        made = replace(
-            made,
-            measures=(),
-            columns=new.columns or tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ())),
-        )
+        facts = tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ()))
+        made = replace(made, measures=(), columns=new.columns or facts)
     if new.order:
         made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
         if not made.gives_figures and new.columns:
@@ -407,13 +393,10 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         changed = True
     if not changed or (made == spec):
         return None
-    unused = (
-        []
-        if function is None
-        else [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
-    )
-    probability = best.probability if function is None else (0.9 if not unused else 0.2)
-    return _make_reading(made, world, probability)
+    if function is None:
+        return _make_reading(made, world, best.probability)
+    unused = [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
+    return _make_reading(made, world, 0.2 if unused else 0.9)
 
 
 def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: World) -> list[exp.Expr]:
@@ -423,32 +406,19 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         if _leaves_out(condition) and new.conditions:
             continue
         columns = columns_in(condition)
-        replaced = any(_same_kind(columns, other) for other in new.conditions) and not reads_text(condition)
+        replaced = any(columns & columns_in(other) for other in new.conditions if not reads_text(other))
         if reads_text(condition):
             replaced = condition in new.conditions
-        if not replaced or (keeps and _is_list(condition, world)):
+        column = world.column_of(condition)
+        if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
     return [*kept, *new.conditions]
 
 
-def _same_kind(columns: frozenset[tuple[str, str]], other: exp.Expr) -> bool:
-    if reads_text(other):
-        return False
-    return bool(columns & columns_in(other))
-
-
-def _is_list(condition: exp.Expr, world: World) -> bool:
-    column = world.column_of(condition)
-    return column is not None and (column.column.array or bool(column.mark))
-
-
 def _bare_function(said: str, world: World) -> str | None:
     """Return the one function that a turn names without a column: "and the average?"."""
-    found = (
-        [span.meanings[0] for span in world.link(said).covers[0] if span.kind == "aggregate"]
-        if world.link(said).covers
-        else []
-    )
+    cover = next(iter(world.link(said).covers), ())
+    found = [span.meanings[0] for span in cover if span.kind == "aggregate"]
     return found[0] if len(found) == 1 else None
 
 

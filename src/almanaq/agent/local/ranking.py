@@ -55,9 +55,8 @@ class Ranking(Figures):
         """Return whether the largest comes first; what is best of a delay is the least."""
         if meant.extreme != "measured" or not meant.measured:
             return down
-        good = meant.measured[0][0] == "rating"
-        up = meant.measured[0][1]
-        if not good:
+        measures, up = meant.measured[0]
+        if measures != "rating":
             return up
         named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
         if named is None or {"rating", "score", "grade", "review"} & set(named.words) or {"rating"} & named.roles:
@@ -69,9 +68,13 @@ class Ranking(Figures):
     def _rank_by_column(self, i: int, meant: Superlative, down: bool) -> None:
         sentence = self.sentence
         k = sentence.neighbour(i, 1, gap=2, over=("value", "period"))
-        kind = sentence.items[k].kind if k is not None else ""
-        if kind == "table" and k is not None and meant.extreme in ("most", "least"):
-            if self._most_rows(k, down, meant):
+        after = sentence.items[k] if k is not None else None
+        if k is not None and after is not None and after.kind == "table" and meant.extreme in ("most", "least"):
+            if self.main in after.meanings:  # "which city has the most orders"
+                sentence.take(k)
+                if not self.groups and not self._group_by_subject():
+                    raise NotComposed
+                self._rank_groups(self._total_rows(("most", k), 0.7), down, meant)
                 return
         target = self._ranked_column(i, k)
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
@@ -128,9 +131,6 @@ class Ranking(Figures):
         """Return the column that a superlative ranks by: the one after it, else one after "by", or one that is near."""
         sentence = self.sentence
 
-        def fits(column: LinkedColumn) -> bool:
-            return column.is_ranked
-
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
         if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
@@ -141,7 +141,7 @@ class Ranking(Figures):
         for place in places:
             if not self._is_column(place) or sentence.used[place]:
                 continue
-            column = self.conditions.column(place, fits, "ranked")
+            column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
             if column is not None:
                 if place != k:
                     before = sentence.neighbour(place, -1, gap=2)
@@ -150,22 +150,12 @@ class Ranking(Figures):
                 return place, column
         return None
 
-    def _most_rows(self, k: int, down: bool, meant: Superlative) -> bool:
-        """Rank groups by how many rows they have: "which city has the most orders"."""
-        if self.main not in self.sentence.items[k].meanings:
-            return False
-        self.sentence.take(k)
-        if not self.groups and not self._group_by_subject():
-            raise NotComposed
-        return self._rank_groups(self._total_rows(("most", k), 0.7), down, meant)
-
-    def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> bool:
+    def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> None:
         if not self.groups and not self._group_by_subject():
             raise NotComposed
         if measure not in self.measures:
             self.measures.append(measure)
         self._rank_by(measure, down, meant)
-        return True
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:
@@ -207,13 +197,10 @@ class Ranking(Figures):
                 ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8),
                 ("AVG", 0.8 if sums is False else 0.4),
             ]
-            named = other and (self.names_main or self._ranks_own_noun())
-            if named:
+            if other and self.names_main:
                 options[0] = ("row", 1.3)
             if column.kind == "date":
                 options = [("row", 1.0)]
-            if meant.extreme in ("top", "bottom", "most", "least") and sums and meant.limit:
-                options[1] = ("SUM", 1.0)
             chosen = self.choices.pick("rows or groups", options)
             if chosen != "row":
                 self._check_sums(column)
@@ -221,12 +208,6 @@ class Ranking(Figures):
                 return
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
-
-    def _ranks_own_noun(self) -> bool:
-        """Return whether a superlative stands before the noun of the rows: "the longest runway"."""
-        places = (i for i, item in enumerate(self.sentence.items) if item.kind == "superlative")
-        after = (self.sentence.neighbour(i, 1, gap=1) for i in places)
-        return any(k is not None and self.main in self.sentence.items[k].meanings for k in after)
 
     def _sort(self) -> None:
         """Turn "sorted by price", "highest first" into an order."""

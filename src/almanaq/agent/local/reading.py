@@ -108,6 +108,7 @@ def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
     marks = {
         "several conditions": len(spec.conditions) > 1,
+        "several figures": len(spec.measures) > 1,
         "a subquery, or a condition on groups": bool(spec.having)
         or any(each.find(exp.Select) for each in spec.expressions()),
         "kinds of rows": spec.distinct,
@@ -219,13 +220,8 @@ def _counts_rows(measure: exp.Expr) -> bool:
 def with_ties(reading: Reading, world: World) -> Reading | None:
     """Return a reading that shows all that rank first where several do; None where these are too many to show."""
     spec = reading.spec
-    if (
-        spec.limit != 1
-        or spec.offset
-        or not spec.order
-        or world.run is None
-        or any(map(reads_text, spec.expressions()))
-    ):
+    first = spec.limit == 1 and spec.order and not spec.offset
+    if not first or world.run is None or any(map(reads_text, spec.expressions())):
         return reading
     term = spec.order[0][0]
     place = spec.groups.index(term) if term in spec.groups else len(spec.groups)
@@ -285,15 +281,9 @@ def _add(
     if known is None or known.probability < probability:
         sentence = composer.sentence
         unused = tuple(sentence.links.text(span) for span in sentence.unused())
-        found[suql] = Reading(
-            spec, suql, probability, unused, tuple(_notes(sentence)), tuple(choices.reasons), certainty
-        )
-
-
-def _notes(sentence: Sentence) -> Iterator[str]:
-    for item in sentence.items:
-        if item.how.startswith("misspelt:"):
-            yield f"I took “{sentence.links.text(item)}” for “{item.how.removeprefix('misspelt:')}”."
+        spelled = [(sentence.links.text(i), i.how.removeprefix("misspelt:")) for i in sentence.items if ":" in i.how]
+        notes = tuple(f"I took “{said}” for “{meant}”." for said, meant in spelled)
+        found[suql] = Reading(spec, suql, probability, unused, notes, tuple(choices.reasons), certainty)
 
 
 def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:

@@ -143,11 +143,7 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     if (that := _noun(said, world)) is not None:
         return Reference(_rows(shown, [0]), True, that)
     if one := _ONE.search(said):
-        if len(shown.keys) > 1 and one[0] != "there":
-            single = _latest_single(history)
-            return Reference(single, True, one[0]) if single is not None else Reference(_rows(shown, [0]), True, one[0])
-        single = _latest_single(history) if len(shown.keys) > 1 else shown
-        return Reference(single or _rows(shown, [0]), True, one[0])
+        return Reference(_rows(shown, [0]), True, one[0])
     if every := _ALL.search(said):
         return Reference(shown, len(shown.keys) == 1, every[0])
     if among := _AMONG.search(said):
@@ -166,12 +162,6 @@ def _find_named(said: str, shown: Shown) -> Reference | None:
 
 def _latest(history: Sequence[Turn], least: int) -> Shown | None:
     return next((t.shown for t in reversed(history) if t.shown and len(t.shown.keys) >= least), None)
-
-
-def _latest_single(history: Sequence[Turn]) -> Shown | None:
-    """Return the one row that the latest replies were about, where no list came after it."""
-    last = next((t for t in reversed(history) if t.shown), None)
-    return last.shown if last is not None and last.shown is not None and len(last.shown.keys) == 1 else None
 
 
 def _rows(shown: Shown, places: Sequence[int]) -> Shown:

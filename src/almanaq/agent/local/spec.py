@@ -46,11 +46,8 @@ def text(value: str) -> exp.Literal:
 
 def number(value: float) -> exp.Expr:
     """Return a number without a needless fraction."""
-    return (
-        exp.Literal.number(int(value) if value == int(value) else repr(value))
-        if value >= 0
-        else exp.Neg(this=exp.Literal.number(int(-value) if value == int(value) else repr(-value)))
-    )
+    size = exp.Literal.number(int(abs(value)) if value == int(value) else repr(abs(value)))
+    return size if value >= 0 else exp.Neg(this=size)
 
 
 def day(value: date, column: LinkedColumn) -> exp.Expr:
@@ -72,17 +69,12 @@ def aggregate(function: str, column: LinkedColumn) -> exp.Expr:
 
 
 def part(name: str, column: LinkedColumn, dialect: str) -> exp.Expr:
-    """Return the year, month, quarter, week, hour, decade or weekday of a column of dates, or of one of years."""
+    """Return the year, month, quarter, week, hour or weekday of a column of dates."""
     own: exp.Expr = compared(column)
     if name == "weekday":
-        return (
-            exp.func("dayname", own)
-            if dialect == "duckdb"
-            else exp.Anonymous(this="to_char", expressions=[own, text("FMDay")])
-        )
-    if name == "decade":
-        year = own if column.kind == "number" else exp.Extract(this=exp.var("year"), expression=own)
-        return exp.Sub(this=year, expression=exp.Mod(this=year.copy(), expression=number(10)))
+        if dialect == "duckdb":
+            return exp.func("dayname", own)
+        return exp.Anonymous(this="to_char", expressions=[own, text("FMDay")])
     return exp.Extract(this=exp.var(name), expression=own)
 
 
@@ -123,11 +115,8 @@ def has_item(column: LinkedColumn, item: str) -> exp.Expr:
 
 def tables_in(expression: exp.Expr) -> list[str]:
     """Return the relations whose columns an expression reads, those of its subqueries aside."""
-    return list(
-        dict.fromkeys(
-            column.table for column in expression.find_all(exp.Column) if column.find_ancestor(exp.Select) is None
-        )
-    )
+    own = (column for column in expression.find_all(exp.Column) if column.find_ancestor(exp.Select) is None)
+    return list(dict.fromkeys(column.table for column in own))
 
 
 def columns_in(expression: exp.Expr) -> frozenset[tuple[str, str]]:
@@ -226,11 +215,7 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
 
 
 _AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Avg: "average",
-    exp.Sum: "total",
-    exp.Min: "minimum",
-    exp.Max: "maximum",
-    exp.Median: "median",
+    **{exp.Avg: "average", exp.Sum: "total", exp.Min: "minimum", exp.Max: "maximum", exp.Median: "median"}
 }
 
 
@@ -254,8 +239,6 @@ def _title_output(item: exp.Expr) -> exp.Expr:
         title = item.name.lower()
     elif isinstance(item, exp.Div):
         title = "percent"
-    elif isinstance(item, exp.Sub) and isinstance(item.expression, exp.Mod):
-        title = "decade"
     elif isinstance(item, exp.Anonymous) and item.name.lower() in ("dayname", "to_char"):
         title = "weekday"
     return exp.alias_(item.copy(), title, quoted=not is_plain(title)) if title else item.copy()
@@ -265,9 +248,8 @@ def _order_of_groups(spec: QuerySpec) -> tuple[Order, ...]:
     """Return the order of groups for which none was asked: times as they follow, else the largest figure first."""
     if not spec.groups or not spec.measures or spec.having or spec.limit is not None:
         return ()
-    times = [
-        group for group in spec.groups if _title_output(group).alias in ("year", "month", "decade", "quarter", "week")
-    ]
+    timely = ("year", "month", "quarter", "week")
+    times = [group for group in spec.groups if _title_output(group).alias in timely]
     return ((times[0], False),) if times else ((spec.measures[0], True),)
 
 
