@@ -42,7 +42,10 @@ _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
 _THE = re.compile(r"^(?:is|are|was|does|do|did|has|have|can|could|will) the ([a-z]+)\b")
 """What asks of a row by its noun alone: "does the place have wifi?"."""
-_AMONG = re.compile(r"\bwhich (?:one )?(?:is|has|of|are)\b|^which (?:one|has|is)\b")
+_AMONG = re.compile(
+    r"^(?:(?:and|so|but|ok|okay|then|now|also|well|great|thanks|thank you)[,.!]? )*which (?:one|is|has|of|are)\b"
+)
+"""What asks among rows before it; after other words, "which" speaks of these: "how many has each? Which has most?"."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,20 +143,34 @@ def _take_records(values: list[Any]) -> list[Record]:
 
 
 def _parse_values(text: str) -> Any:
-    """Return the value of a JSON text; of several objects one after another, a list."""
+    """Return the value of a JSON text; of several objects one after another, a list.
+
+    Arrays are read value by value: Ctrl-C would wait for one call over all of a large file.
+    """
     text = text.strip()
-    value, end = json.JSONDecoder().raw_decode(text)
-    if end == len(text):
-        return value
-    values = [value]
-    while end < len(text):
+    decode = json.JSONDecoder().raw_decode
+    if not text.startswith(("[", "{")):
+        return json.loads(text)
+    array = text[0] == "["
+    values, at = [], _SPACE.match(text, int(array)).end()  # type: ignore[union-attr]
+    closed = array and text.startswith("]", at)
+    while at < len(text) and not closed:
         raise_if_cancelled()
-        start = _SPACE.match(text, end).end()  # type: ignore[union-attr]
-        if text[0] != "{" or text[start] != "{":
-            raise json.JSONDecodeError("Extra data", text, start)
-        value, end = json.JSONDecoder().raw_decode(text, start)
-        values.append(value)
-    return values
+        if not array and text[at] != "{":
+            raise json.JSONDecodeError("Extra data", text, at)
+        value, at = decode(text, at)
+        # Each value comes with keys of its own, as long as they may be.
+        values.append({intern(key): inner for key, inner in value.items()} if isinstance(value, dict) else value)
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if array and not (closed := text.startswith("]", at)):
+            if not text.startswith(",", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at = _SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+    if array and not closed:
+        raise json.JSONDecodeError("Expecting value", text, at)
+    if closed and text[at + 1 :].strip():
+        raise json.JSONDecodeError("Extra data", text, at + 1)
+    return values if array or len(values) > 1 else values[0]
 
 
 def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
