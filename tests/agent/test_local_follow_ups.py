@@ -40,7 +40,10 @@ def last_of(con, *turns):
         (["total kilos in 2022", "forget the year"], "total kilos"),
         (["growers in Vik", "how many did you find?"], "how many growers are in Vik?"),
         (["growers in Vik", "show the oldest one"], "oldest grower in Vik"),
-        (["growers in Vik", "total kilos by fruit? Which is the highest?"], "total kilos by fruit? Which is the highest?"),
+        (
+            ["growers in Vik", "total kilos by fruit? Which is the highest?"],
+            "total kilos by fruit? Which is the highest?",
+        ),
     ],
 )
 def test_a_turn_gives_what_the_whole_question_gives(con, turns, whole):

@@ -25,7 +25,7 @@ def make_prompt(name: str, values: Mapping[str, object], schema: Mapping[str, ob
 
 def complete(model: LanguageModel, prompt: Prompt) -> Completion:
     """Return the model's reply; works inside a running event loop as well as outside one."""
-    return run_sync(await_in_turn(model.complete(prompt)))
+    return run_sync(await_in_turn(lambda: model.complete(prompt)))
 
 
 def stream(model: LanguageModel, prompt: Prompt) -> Iterator[str]:

@@ -76,14 +76,17 @@ def options_of_turn(options: Options | None) -> Options | None:
     return options if deadline is None or options is None else replace(options, deadline=deadline.remaining())
 
 
-async def await_in_turn(work: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine gives; raises DeadlineExceeded when the turn is over before."""
+async def await_in_turn(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return what a coroutine gives; raises DeadlineExceeded when the turn is over before.
+
+    `work` makes the coroutine, as a turn that is canceled before it begins would never await it.
+    """
     deadline = _deadline.get()
     if deadline is None:
-        return await work
+        return await work()
     try:
         async with asyncio.timeout(max(0.0, deadline.ends - time.monotonic())) as limit:
-            return await work
+            return await work()
     except TimeoutError as error:
         if not limit.expired():
             raise
