@@ -171,5 +171,5 @@ def test_an_answer_is_pinned_from_the_page(browser, serve):
         page.get_by_label("Board").fill("cities")
         assert violations(page) == []
         page.keyboard.press("Enter")
-        page.locator("#status", has_text="Pinned.").wait_for(state="attached")
+        page.locator("#status", has_text="Pinned on the board").wait_for(state="attached")
     assert client.get("boards/cities").json()["items"][0]["title"] == BY_CITY

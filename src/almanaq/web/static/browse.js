@@ -19,22 +19,34 @@ load();
 describe();
 
 function narrow(condition) {
-  if (!view.filters.includes(condition)) view.filters.push(condition);
-  load();
+  const before = view.filters;
+  if (!before.includes(condition)) view.filters = [...before, condition];
+  load(null, before);
 }
 
-async function load(cursor = null) {
+// A filter that the server refuses is taken back to those `before`, and the rows stay.
+async function load(cursor = null, before = null) {
   const turn = ++asked;
   const given = new URLSearchParams({ limit: 100, ...(view.sort && { sort: view.sort }), ...(cursor && { cursor }) });
   for (const each of view.filters) given.append("filter", each);
-  at("filters").replaceChildren(...view.filters.map((each) => el("li", {},
-    button(`${visible(each)} ×`, () => { view.filters = view.filters.filter((one) => one !== each); load(); }, { "aria-label": `Remove filter ${visible(each)}` }))));
+  drawFilters();
   try {
     const page = await get(`${path}/rows?${given}`);
     if (turn === asked) draw(page, cursor !== null);
   } catch (error) {
-    if (turn === asked) at("rows").replaceChildren(problem(error));
+    if (turn !== asked) return;
+    if (before) {
+      view.filters = before;
+      drawFilters();
+      at("rows").querySelector(".problem")?.remove();
+      at("rows").prepend(problem(error));
+    } else at("rows").replaceChildren(problem(error));
   }
+}
+
+function drawFilters() {
+  at("filters").replaceChildren(...view.filters.map((each) => el("li", {},
+    button(`${visible(each)} ×`, () => { view.filters = view.filters.filter((one) => one !== each); load(); }, { "aria-label": `Remove filter ${visible(each)}` }))));
 }
 
 function draw(page, more) {
@@ -50,8 +62,9 @@ function draw(page, more) {
   at("rows").querySelector(".more")?.remove();
   const next = page.next && button("More rows", () => load(page.next));
   const cut = page.cells_cut ? " Long texts are shown by their beginning." : "";
-  at("rows").append(el("p", { class: "more buttons" }, next || null, el("span", { class: "hint" }, `${plural(count, "row")} shown${page.next ? ", there are more" : ""}.${cut}`)));
-  say(`${plural(count, "row")} shown.`);
+  const told = `${plural(count, "row")} shown${page.next ? ", there are more" : ""}.`;
+  at("rows").append(el("p", { class: "more buttons" }, next || null, el("span", { class: "hint" }, told + cut)));
+  say(told);
 }
 
 function header(column) {

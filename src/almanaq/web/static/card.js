@@ -91,6 +91,7 @@ function found(record, sentence, again, edited) {
       el("p", { class: "buttons" }, button("As Python", () => python(record, place))),
       place,
     ].filter(Boolean));
+    details.scrollIntoView({ block: "nearest" });
   });
   return details;
 }

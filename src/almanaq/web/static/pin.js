@@ -1,7 +1,7 @@
 // Puts an answer on a board, an old or a new one.
 
 import { call, get } from "./api.js";
-import { button, el, say } from "./dom.js";
+import { button, el, say, visible } from "./dom.js";
 import { problem } from "./editor.js";
 
 export const pin = (record) => button("Pin …", () => choose(record));
@@ -21,7 +21,7 @@ async function choose(record) {
       const items = board.items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title, chart: item.chart } : { text: item.text }));
       await call("PUT", path, { title: board.title, items: [...items, { answer: record.id, chart: record.chosen }] });
       dialog.close();
-      say("Pinned.");
+      say(`Pinned on the board ${visible(own)}.`);
     } catch (error) {
       told.replaceChildren(problem(error));
     }
