@@ -111,7 +111,7 @@ def test_what_a_native_condition_keeps_out_is_counted(source):
     with source(written(suql), nothing) as connection:
         reply = connection.ask("which dogs?")
     assert reply.status == "no_result"
-    assert "0 of 4 rows fulfil" in reply.answer
+    assert "0 of 4 rows fulfil condition 1 of the query" in reply.answer
     assert "2 of 4 rows fulfil: breed is pug" in reply.answer
 
 

@@ -74,4 +74,4 @@ def test_a_clock_that_lags_behind_the_timer_is_no_defect(monkeypatch: pytest.Mon
     monkeypatch.setattr(turn, "time", SimpleNamespace(monotonic=lambda: 0.0))
     late = turn.TurnDeadline(0.01, 0.01)
     with pytest.raises(DeadlineExceeded, match="the turn took longer"):
-        turn.run_step(late, lambda: asyncio.run(turn.await_in_turn(asyncio.sleep(5))))
+        turn.run_step(late, lambda: asyncio.run(turn.await_in_turn(lambda: asyncio.sleep(5))))

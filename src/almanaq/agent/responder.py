@@ -348,6 +348,11 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
         begin = "No row is recorded that fulfils all of this, though some fulfil each condition."
     searched = f" {say_searched(found)}" if found.searched != found.suql else ""
     reasons = [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in others]
+    reasons += [
+        f"0 of {each.rows:,} rows fulfil condition {place} of the query."
+        for place, each in enumerate(counts, 1)
+        if each.passing == 0 and each not in spoken
+    ]
     return "\n".join([*found.remarks, begin + searched, *reasons, *found.notes])
 
 
