@@ -26,7 +26,7 @@ if [ ! -e "$folder/.installed" ] || [ "$0" -nt "$folder/.installed" ]; then
     unavailable Spark "$spark cannot be fetched from the package index"
   # The tasks of an index in shards run almanaq as it is here.
   packages=$("$folder/bin/python" -c "import site; print(site.getsitepackages()[0])")
-  "$python" -c "import sys, site; print(sys.argv[1] + '/src', *site.getsitepackages(), sep='\n')" "$PWD" \
+  "$python" -c "import sys, site; print(sys.argv[1] + '/src', sys.argv[1] + '/bench/src', *site.getsitepackages(), sep='\n')" "$PWD" \
     > "$packages/almanaq_for_workers.pth"
   touch "$folder/.installed"
 fi
