@@ -20,7 +20,6 @@ import json
 import os
 import platform
 import random
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -35,6 +34,12 @@ from typing import Any
 ROWS, RATIO, AGAIN, PARQUET, MEGABYTES = 300_000, 2.0, 0.3, 1.0, 500
 MANY = {"columns": (2_000, 1.0), "tables": (400, 1.0), "documents": (10_000, 10.0)}
 """How many of each, and the seconds of work that opening them may take."""
+_PEAK = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+"""Prints the peak of a command in KiB: of a child of this process it would be at least what this process holds."""
 _WORDS = "the of and lamp table oak chair red green light north port river stone glass paper".split()
 
 
@@ -121,9 +126,9 @@ def _parquet(folder: Path, gigabytes: int, runs: int) -> dict[str, Any]:
     command = [sys.executable, "-m", "almanaq", "find", "visits of north port", "--corpus", str(data), "--nearest"]
     environment = os.environ | {"ALMANAQ_EMBEDDER": "lexical"}
     started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+    told = subprocess.run([sys.executable, "-c", _PEAK, *command], check=True, capture_output=True, env=environment)
     seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    peak = int(told.stdout) / 1024
     return {
         "files": gigabytes,
         "gigabytes": round(first.stat().st_size * gigabytes / 1e9, 1),
