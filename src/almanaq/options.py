@@ -99,9 +99,15 @@ class Option:
             bounds = f"{self.unit}, more than {self.above}"
         raise UsageError(f"{self.name}: {value!r} is out of range; give {bounds}")
 
-    def pydantic_bounds(self) -> dict[str, Any]:
+    def pydantic_field(self) -> tuple[Any, Any]:
+        """Return the option as pydantic declares a field: its type, and its default with its range."""
+        from pydantic import Field
+
+        kind: Any = Literal[self.choices] if self.choices else self.python_type
         finite = {"allow_inf_nan": False} if self.python_type is float else {}
-        return {"ge": self.least, "gt": self.above, "le": self.most, **finite}
+        bounds: dict[str, Any] = {"ge": self.least, "gt": self.above, "le": self.most, **finite}
+        declared = Field(self.default, description=self.unit, **bounds)
+        return (kind | None if self.default is None else kind), declared
 
     def from_text(self, text: str) -> Any:
         """Return the value that a text spells; raises ValueError or KeyError for a text that spells none."""

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -49,17 +49,10 @@ class SettingsFile:
     values: Mapping[str, Any] = field(repr=False)
 
 
-def _fields() -> dict[str, Any]:
-    declared: dict[str, Any] = {}
-    for name, option in OPTIONS.items():
-        if option.setting:
-            kind: Any = Literal[option.choices] if option.choices else option.python_type
-            kind = kind | None if option.default is None else kind
-            declared[name] = (kind, Field(option.default, **option.pydantic_bounds()))
-    return declared
+_FIELDS: Any = {name: option.pydantic_field() for name, option in OPTIONS.items() if option.setting}
 
 
-class Settings(create_model("OptionSettings", __base__=BaseModel, **_fields())):  # type: ignore[misc]
+class Settings(create_model("OptionSettings", __base__=BaseModel, **_FIELDS)):  # type: ignore[misc]
     """Every setting, with its default: the options that may be settings, and what only the models' layer reads.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of

@@ -45,17 +45,8 @@ class _Bounds(_Exact):
         return Options(**self.model_dump(exclude_none=True))
 
 
-def _fields() -> dict[str, Any]:
-    """Return the options that a request may set, as pydantic declares fields."""
-    made: dict[str, Any] = {}
-    for name, option in OPTIONS.items():
-        if option.http:
-            kind: Any = option.python_type
-            made[name] = (kind | None, Field(None, description=option.unit, **option.pydantic_bounds()))
-    return made
-
-
-AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Bounds.__doc__, **_fields())
+_FIELDS: Any = {name: option.pydantic_field() for name, option in OPTIONS.items() if option.http}
+AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Bounds.__doc__, **_FIELDS)
 
 
 class Ask(_Exact):
