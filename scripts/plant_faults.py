@@ -112,7 +112,10 @@ FAULTS = (
     Fault("equal scores come last first", "np.lexsort((chosen, -scores", "np.lexsort((-chosen, -scores", _RETRIEVAL),
     Fault("a damaged block is believed", "!= self._sums[block]:", "!= self._sums[block] and False:", _RETRIEVAL),
     Fault(
-        "the doubtful ranking is the one that fits", "chance >= self.threshold", "chance <= self.threshold", _RETRIEVAL
+        "the doubtful ranking is the one that fits",
+        "chance >= weights.doubt.threshold",
+        "chance <= weights.doubt.threshold",
+        _RETRIEVAL,
     ),
     Fault("candidates are pruned too early", "_ROUNDING = 1.000_01", "_ROUNDING = 0.5", _RETRIEVAL),
     Fault(
@@ -189,7 +192,7 @@ def _copy_project(copy: Path) -> None:
 def _plant(fault: Fault, copy: Path) -> int:
     """Change the code of a copy; return in how many places it stands."""
     places = 0
-    for file in (copy / "src").rglob("*.py"):
+    for file in (*(copy / "src").rglob("*.py"), *(copy / "bench/src").rglob("*.py")):
         code = file.read_text("utf-8")
         if fault.right in code:
             places += code.count(fault.right)
