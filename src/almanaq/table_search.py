@@ -32,7 +32,7 @@ FIELDS = ("title", "section", "header", "cells")
 """The fields of a table that are searched by default."""
 INDEX_RETRIEVERS = ("hybrid", "hybrid-untuned", "bm25")
 OWN_EMBEDDERS = ("lexical", "static", "local")
-"""Embedders that need no permission: they are bundled and send nothing anywhere."""
+"""Embedders that need no permission: almanaq and its benchmark define them, and they send nothing anywhere."""
 Progress = Callable[[int, int], None]
 
 
@@ -170,7 +170,7 @@ def tables(
     Nothing of a private column but its name and description is searched, indexed or in a hit: its cells are empty.
 
     Args:
-        source: whatever `connect` takes, or a folder in the layout of a dataset.
+        source: whatever `connect` takes, or, with almanaq-bench, a folder in the layout of a dataset.
         index: the folder of an index made by `index`, in place of a source.
         retriever: a name that `almanaq find --retriever` takes; of an index: `hybrid`, `hybrid-untuned` or `bm25`.
         embedder: a name or an Embedder; None takes `local`, or `lexical` where that is not installed.

@@ -101,8 +101,8 @@ def _read_user(name: str, entry: Any, where: str) -> User:
     if money is not None and not (isinstance(money, int | float) and not isinstance(money, bool) and 0 <= money < inf):
         raise UsageError(f"{where}: money_per_day is a number of US dollars")
     attributes = entry.get("attributes", {})
-    values = attributes.values() if isinstance(attributes, dict) else [{}]
+    values = attributes.values() if isinstance(attributes, dict) else ()
     items = [each for value in values for each in (value if isinstance(value, list) else [value])]
-    if any(isinstance(each, dict | list) for each in items):
+    if not isinstance(attributes, dict) or any(isinstance(each, dict | list) for each in items):
         raise UsageError(f"{where}: attributes are texts, numbers, dates, or lists of them")
     return User(name, tuple(roles), attributes, calls, token, money)

@@ -14,7 +14,7 @@ from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
 from almanaq.plugins import open_with_bench
-from almanaq.table_search import INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
+from almanaq.table_search import FIELDS, INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Hits = Sequence[tuple[Table | TableEntry, float]]
 
-DEFAULT_FIELDS = "title,section,header,cells"
+DEFAULT_FIELDS = ",".join(FIELDS)
 
 
 def find(
@@ -225,8 +225,10 @@ def _print_hits(found: Hits, as_json: bool) -> None:
     if as_json:
         from almanaq.cli.output import write_json
 
-        keys = ("database_id", "table_id", "score", "title")
-        listed = [dict(zip(keys, (t.id.database, t.id.table, round(s, 6), t.title), strict=True)) for t, s in found]
+        listed = [
+            {"database_id": t.id.database, "table_id": t.id.table, "score": round(score, 6), "title": t.title}
+            for t, score in found
+        ]
         write_json(listed, allow_nan=True)
         return
     if not found:
@@ -294,7 +296,6 @@ def index(
     from almanaq.models.private_files import default_cache_folder
     from almanaq.retrieval.segments import parse_precision
     from almanaq.retrieval.stored import build_index, open_index, update_index
-    from almanaq.table_search import read_tables
 
     if update and (fields, language, vectors) != (None, None, None):
         raise UsageError(

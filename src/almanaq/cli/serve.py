@@ -203,7 +203,8 @@ def mcp(
     named = name_source(source, db, command="mcp")
     if print_config is not None:
         flags = []
-        for option, value in ((OPTIONS[name], value) for name, value in chosen.items()):
+        for name, value in chosen.items():
+            option = OPTIONS[name]
             text = _absolute_path(str(value)) if option.metavar == "FILE" else str(value)
             flags += [option.spelling] if isinstance(value, bool) else [option.spelling, text]
         _print_config(print_config, named, flags)
