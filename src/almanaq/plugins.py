@@ -5,8 +5,7 @@ behind the colon; one of `almanaq.databases` names the scheme of a URL and gives
 `schema=`; one of `almanaq.retrievers` names a retriever and gives it, its class, a `RetrieverOpener`, or a mapping of
 these by name; one of
 `almanaq.commands` names a command of `almanaq` and gives a `typer.Typer`; one of `almanaq.pages` names a path of
-`almanaq serve` and gives a callable that takes run folders and returns `almanaq.web.site.ReportPages`. The group
-`almanaq.openers` is almanaq-bench's: `adapter`, `rerank`, `dataset` and `cluster`.
+`almanaq serve` and gives a callable that takes run folders and returns `almanaq.web.site.ReportPages`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from typing import Any, Literal
 
 from almanaq.errors import AlmanaqError, UsageError
 
-Group = Literal[
-    "almanaq.models", "almanaq.databases", "almanaq.retrievers", "almanaq.commands", "almanaq.pages", "almanaq.openers"
-]
+Group = Literal["almanaq.models", "almanaq.databases", "almanaq.retrievers", "almanaq.commands", "almanaq.pages"]
 
 
 def plugin_names(group: Group) -> list[str]:
@@ -52,14 +49,6 @@ def call_plugin(group: Group, name: str, *args: Any, **kwargs: Any) -> Any | Non
         raise
     except Exception as error:
         raise UsageError(f"the plug-in {name!r} of {group} failed: {type(error).__name__}: {error}") from error
-
-
-def open_with_bench(opener: str, what: str, *args: Any, **kwargs: Any) -> Any:
-    """Return what an opener of almanaq-bench makes; raises UsageError, which begins with `what`, where it is absent."""
-    made = call_plugin("almanaq.openers", opener, *args, **kwargs)
-    if made is None:
-        raise UsageError(f"{what}: that comes with  pip install ./bench")
-    return made
 
 
 def _describe_point(point: EntryPoint) -> str:

@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from almanaq.benchmark import import_bench
 from almanaq.errors import UsageError
-from almanaq.plugins import open_with_bench
 
 if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
@@ -265,7 +265,8 @@ def read_tables(
     if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
         if schema is not None:
             raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
-        corpus: Corpus = open_with_bench("dataset", f"{folder} is a dataset folder", folder)
+        opened = import_bench("corpus_folder", f"the dataset folder {folder}").open_corpus_folder(folder)
+        corpus: Corpus = opened.corpus()
         return corpus
     if schema is not None:
         return _read_database(source, schema, allow_http=allow_http, separate=separate)

@@ -137,7 +137,15 @@ def told(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_without_the_benchmark_every_way_to_it_says_what_to_install(tmp_path):
-    for command in ("['bench', 'list']", f"['serve', 'sample:restaurants', '--bench', {str(tmp_path)!r}]"):
+    (tmp_path / "corpus.parquet").touch()
+    commands = (
+        ["bench", "list"],
+        ["serve", "sample:restaurants", "--bench", str(tmp_path)],
+        ["find", "Alba", "--corpus", str(tmp_path)],
+        ["find", "Alba", "sample:restaurants", "--retriever", "rerank:openai:x"],
+        ["index", "sample:restaurants", "--out", str(tmp_path), "--spark", "sc://127.0.0.1"],
+    )
+    for command in commands:
         done = told(f"sys.argv = ['almanaq', *{command}]\nsys.exit(main())")
         assert done.returncode == 1, done.stderr
         assert "needs the package 'almanaq-bench': install it with  pip install ./bench" in done.stderr

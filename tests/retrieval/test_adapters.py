@@ -8,8 +8,7 @@ import pytest
 from small_corpora import CORPUS, FILMS, RIVERS, BagOfWords, table
 
 from almanaq.corpus.table import TableId
-from almanaq.errors import BenchmarkError, SourceError, UsageError
-from almanaq.plugins import open_with_bench
+from almanaq.errors import BenchmarkError, MissingExtraError, SourceError, UsageError
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.protocols import Hit
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
@@ -157,9 +156,11 @@ def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
 
 
 def test_without_the_benchmark_objects_of_libraries_are_refused(monkeypatch) -> None:
-    names = "almanaq.retrieval.retriever_names.open_with_bench"
-    monkeypatch.setattr(names, lambda _, *rest: open_with_bench("absent", *rest))
-    with pytest.raises(UsageError, match=r"has no index\(corpus, fields\).*pip install ./bench"):
+    def absent(_):
+        raise ModuleNotFoundError(name="almanaq_bench")
+
+    monkeypatch.setattr("almanaq.benchmark.import_module", absent)
+    with pytest.raises(MissingExtraError, match=r"has no index\(corpus, fields\).*pip install ./bench"):
         open_retriever(f"{__name__}:make", RetrieverParts(BagOfWords))
 
 

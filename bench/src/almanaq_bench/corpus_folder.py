@@ -200,11 +200,6 @@ def open_corpus_folder(path: Path) -> CorpusFolder:
     return CorpusFolder(path)
 
 
-def open_corpus(path: Path) -> ParquetCorpus:
-    """Return all tables of a dataset folder, for `almanaq find` and `almanaq index`."""
-    return open_corpus_folder(path).corpus()
-
-
 def find_shards(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Return the shards of each split, by number; raises SourceError where one is missing."""
     found: dict[str, dict[int, Path]] = {}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.benchmark import import_bench
 from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.plugins import open_with_bench
 from almanaq.table_search import FIELDS, INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
 
 if TYPE_CHECKING:
@@ -310,9 +310,7 @@ def index(
     if spark is not None:
         if update:
             raise UsageError("--spark rebuilds the index: leave out --update")
-        made = open_with_bench(
-            "cluster",
-            "--spark builds the index on a cluster",
+        made = import_bench("cluster_index", "almanaq index --spark").index_on_cluster(
             tables,
             out,
             fields or DEFAULT_FIELDS,

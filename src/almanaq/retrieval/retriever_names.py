@@ -12,12 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from almanaq.benchmark import import_bench
 from almanaq.corpus.table import TableId
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget
 from almanaq.models.embedders.minilm import local_is_installed
 from almanaq.models.protocols import Embedder, LanguageModel
-from almanaq.plugins import Group, call_plugin, load_plugin, open_with_bench, plugin_names
+from almanaq.plugins import Group, call_plugin, load_plugin, plugin_names
 from almanaq.retrieval.protocols import Retriever
 
 _GROUP: Group = "almanaq.retrievers"
@@ -95,7 +96,8 @@ def open_retriever(name: str, parts: RetrieverParts) -> OpenedRetriever:
     if name in RETRIEVERS:
         return _open_own(name, parts)
     if name.startswith("rerank:"):
-        opened: OpenedRetriever = open_with_bench("rerank", f"retriever {name!r} asks a model", name, parts)
+        rerankers = import_bench("retrievers.model_reranker", f"retriever {name!r}")
+        opened: OpenedRetriever = rerankers.open_model_reranker(name, parts)
         return opened
     if ":" in name:
         return OpenedRetriever(_adapt(import_object(name, "retriever"), name), name)
@@ -105,10 +107,10 @@ def open_retriever(name: str, parts: RetrieverParts) -> OpenedRetriever:
 
 
 def _adapt(found: Any, name: str) -> Retriever:
-    what = f"retriever {name!r} has no index(corpus, fields), and is adapted to it"
-    retriever: Retriever = (
-        found if callable(getattr(found, "index", None)) else open_with_bench("adapter", what, found, name)
-    )
+    retriever: Retriever = found
+    if not callable(getattr(found, "index", None)):
+        purpose = f"retriever {name!r} has no index(corpus, fields), so it"
+        retriever = import_bench("retrievers.paper_retrievers", purpose).adapt(found, name)
     return retriever
 
 
