@@ -1,11 +1,9 @@
-"""What other packages add by entry points: models, databases, retrievers, commands and pages, loaded when named.
+"""What other packages add by entry points: models, databases, retrievers and commands, loaded when named.
 
 An entry point of the group `almanaq.models` names a provider (`NAME:MODEL`) and gives a callable that takes what stands
 behind the colon; one of `almanaq.databases` names the scheme of a URL and gives a callable that takes the URL and
 `schema=`; one of `almanaq.retrievers` names a retriever and gives it, its class, a `RetrieverOpener`, or a mapping of
-these by name; one of
-`almanaq.commands` names a command of `almanaq` and gives a `typer.Typer`; one of `almanaq.pages` names a path of
-`almanaq serve` and gives a callable that takes run folders and returns `almanaq.web.site.ReportPages`.
+these by name; one of `almanaq.commands` names a command of `almanaq` and gives a `typer.Typer`.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import Any, Literal
 
 from almanaq.errors import AlmanaqError, UsageError
 
-Group = Literal["almanaq.models", "almanaq.databases", "almanaq.retrievers", "almanaq.commands", "almanaq.pages"]
+Group = Literal["almanaq.models", "almanaq.databases", "almanaq.retrievers", "almanaq.commands"]
 
 
 def plugin_names(group: Group) -> list[str]:

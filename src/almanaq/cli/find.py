@@ -331,16 +331,15 @@ def index(
             )
         store = VectorStore(default_cache_folder(), open_agreed_embedder(named, embedder)) if named else None
         made, change = update_index(tables, out, show_tables_done(), store=store)
+        counts = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
+        done = f"{len(made)} tables in {out}: {counts}" + ("; rebuilt" if change.rebuilt else "")
     else:
         chosen = parse_fields(DEFAULT_FIELDS if fields is None else fields)
         store = VectorStore(default_cache_folder(), defer_embedder(embedder)()) if embedder else None
         made = build_index(tables, out, chosen, show_tables_done(), language=stemmed, store=store, vectors=precision)
-        warn_of_source(getattr(tables, "faults", ()), source)
-        say(f"{len(made)} tables indexed in {out}{_describe_codes(made)}")
-        return
+        done = f"{len(made)} tables indexed in {out}{_describe_codes(made)}"
     warn_of_source(getattr(tables, "faults", ()), source)
-    summary = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
-    say(f"{len(made)} tables in {out}: {summary}" + ("; rebuilt" if change.rebuilt else ""))
+    say(done)
 
 
 def _describe_codes(made: StoredIndex) -> str:

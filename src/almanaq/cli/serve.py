@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from almanaq.benchmark import import_bench
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
 from almanaq.cli.output import write_text
 from almanaq.errors import MissingExtraError, UsageError, suggest
 from almanaq.options import AGENT_DEADLINE, OPTIONS
-from almanaq.plugins import call_plugin
 
 if TYPE_CHECKING:
     from almanaq.users import User
     from almanaq.web.gate import Application
     from almanaq.web.service import Service
-    from almanaq.web.site import ReportPages
 
 
 _MODEL_CALLS = "Limit the calls of a language model {}, since the start; default: no limit."
@@ -122,9 +121,7 @@ def serve(
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
             # A client that may be on another machine does not see private columns.
             shown = connection.public() if access.exposed else connection
-            runs: ReportPages | None = call_plugin("almanaq.pages", "bench", bench) if bench else None
-            if bench and runs is None:
-                raise MissingExtraError("almanaq-bench", "", "almanaq serve --bench", install="./bench")
+            runs = import_bench("report.page", "almanaq serve --bench").read_bench(bench) if bench else None
             log = None if audit is None else AuditLog(audit)
             mb = None if no_store else store_mb
             service = open_service(shown, named, limits, store_mb=mb, worker=worker, log=log)
