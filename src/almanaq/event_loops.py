@@ -89,7 +89,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     except KeyboardInterrupt:
         token.cancel()
         # The thread's own interruption may hold the rows that are sure.
-        if thread.is_alive() and isinstance(error := outcome.exception(), KeyboardInterrupt):
+        if thread.ident is not None and isinstance(error := outcome.exception(), KeyboardInterrupt):
             raise error from None
         raise
 

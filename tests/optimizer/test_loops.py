@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from almanaq.event_loops import run_sync
+from almanaq.event_loops import CancelToken, run_sync
 
 
 async def loop_and(value: int) -> tuple[asyncio.AbstractEventLoop, int]:
@@ -92,3 +92,38 @@ def test_an_interrupt_lets_the_work_end_what_it_has_under_way() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert run_sync(loop_and(3))[1] == 3
+
+
+class SureRows(KeyboardInterrupt):
+    """An interruption that holds rows, as that of a query."""
+
+
+def test_an_interrupt_within_a_loop_is_that_of_the_work_however_soon_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupted() -> None:
+        try:
+            signal.pthread_kill(main, signal.SIGINT)
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            raise SureRows from None
+
+    async def within() -> None:
+        run_sync(interrupted())
+
+    cancel, main = CancelToken.cancel, threading.get_ident()
+
+    def cancel_and_wait(token: CancelToken) -> None:
+        cancel(token)
+        for thread in threading.enumerate():
+            if thread.name == "almanaq":
+                thread.join()
+
+    monkeypatch.setattr(CancelToken, "cancel", cancel_and_wait)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    loop = asyncio.new_event_loop()  # which, unlike asyncio.run, leaves the signal to its caller, as notebooks do
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            loop.run_until_complete(within())
+        assert isinstance(caught.value, SureRows)
+    finally:
+        loop.close()
+        signal.signal(signal.SIGINT, before)
