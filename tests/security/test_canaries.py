@@ -7,7 +7,7 @@ from tests.security.canaries import look
 
 
 def test_no_private_value_leaves_in_any_turn() -> None:
-    _, leaks = look(25)
+    _, leaks = look(50)
     assert not leaks, leaks[0]
 
 
