@@ -78,8 +78,8 @@ export function chart(record) {
       said.replaceChildren();
       await draw();
       figure.dispatchEvent(new CustomEvent("chosen", { bubbles: true }));
-      return true;
       say(spec.description);
+      return true;
     } catch (error) {
       said.replaceChildren(problem(error));
       return false;
