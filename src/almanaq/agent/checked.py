@@ -15,7 +15,7 @@ from almanaq.display import visible_json
 from almanaq.errors import QueryError, SourceError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder, make_private
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import may_read_texts
 
 NEAREST = 3
 """How many checked questions a prompt shows, those nearest to what is asked."""
@@ -148,7 +148,7 @@ def measure_checked(question: str, suql: str, by: str, engine: QueryEngine) -> C
     """
     engine.check(suql)
     made = Checked(question.strip(), suql, by, time.strftime("%Y-%m-%d"))
-    if any(f"{name}(" in suql.casefold() for name in TEXT_FUNCTIONS) or engine.private_columns(suql):
+    if may_read_texts(suql) or engine.private_columns(suql):
         return made
     rows = engine.run(suql).rows
     digest = hashlib.sha256(repr(sorted(map(repr, rows))).encode()).hexdigest()[:16]

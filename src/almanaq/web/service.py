@@ -7,7 +7,6 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import Interrupted, Watch, current_watch
 from almanaq.suql.result import Evidence, Result
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import may_read_texts
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
@@ -63,8 +62,7 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
-_CALLS_TEXT = re.compile(rf"\b(?:{'|'.join(TEXT_FUNCTIONS)})\b", re.IGNORECASE)
-_OF_COUNTS = {"expressions", "from_", "from", "where", "kind"}
+_OF_COUNTS = {"expressions", "from_", "where"}
 """Parts of a query that only counts the rows of its WHERE."""
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
@@ -420,7 +418,7 @@ class Service:
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
-        if not _CALLS_TEXT.search(suql):
+        if not may_read_texts(suql):
             return
         try:
             found = expected_record(self.connection, suql, params)
