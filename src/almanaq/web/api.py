@@ -419,7 +419,8 @@ def _answers(router: APIRouter, service: Service) -> None:
         if not found:
             raise NotFound("no such conversation (any more)")
         records = [each.record | {"kind": each.kind, "made": each.made} for each in found]
-        turns, edits = ([each for each in records if (each["kind"] == "sql") is edited] for edited in (False, True))
+        turns = [each for each in records if each["kind"] != "sql"]
+        edits = [each for each in records if each["kind"] == "sql"]
         return Document({"conversation": id, "turns": turns, "edits": edits})
 
     @router.delete("/conversations/{id}", status_code=204, responses=problems(401, 403, 404, 422))

@@ -144,14 +144,12 @@ def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -
     found = column_kinds(catalog, tree)[: table.num_columns]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
-    columns = [
-        {"name": field.name, "type": type_name(field.type), "kind": kind}
-        for field, kind in zip(table.schema, found, strict=True)
-    ]
-    return [
-        column | ({"label": label} if (label := label_column(column["name"])) != column["name"] else {})
-        for column in columns
-    ]
+    columns = []
+    for field, kind in zip(table.schema, found, strict=True):
+        label = label_column(field.name)
+        named = {"label": label} if label != field.name else {}
+        columns.append({"name": field.name, "type": type_name(field.type), "kind": kind, **named})
+    return columns
 
 
 def type_name(kind: pa.DataType) -> str:
