@@ -80,7 +80,11 @@ _CALL = re.compile(rf'\b(?:{"|".join(DECLARED)})"?\s*\(', re.IGNORECASE)
 
 
 def may_read_texts(suql: str) -> bool:
-    """Return whether a query seems to call a text function, without parsing it; a literal may look like a call."""
+    """Return whether a query seems to call a text function, without parsing it; a literal may look like a call.
+
+    >>> may_read_texts("SELECT Summary (about) FROM dogs"), may_read_texts("SELECT summary FROM dogs")
+    (True, False)
+    """
     return _CALL.search(suql) is not None
 
 
