@@ -11,10 +11,10 @@ from pathlib import Path
 
 from almanaq.agent.queries import QueryEngine
 from almanaq.agent.schema_text import Examples
-from almanaq.display import visible_json
 from almanaq.errors import QueryError, SourceError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder, make_private
+from almanaq.suql.catalog.terms import write_toml
 from almanaq.suql.text_functions import may_read_texts
 
 NEAREST = 3
@@ -122,11 +122,7 @@ def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
     entries = []
     for each in (*(Checked(question, suql or "") for question, suql in others), *checked):
         fields = {name: value for name, value in asdict(each).items() if value not in ("", None)}
-        entries.append(
-            "".join(
-                f"{name} = {visible_json(json.dumps(value, ensure_ascii=False))}\n" for name, value in fields.items()
-            )
-        )
+        entries.append("".join(f"{name} = {write_toml(value)}\n" for name, value in fields.items()))
     return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(
         f"[[example]]\n{entry}" for entry in entries
     )
