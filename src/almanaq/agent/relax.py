@@ -235,7 +235,7 @@ class ConditionCount:
             said = ", ".join(f"{count:,} said {value or 'nothing'}" for value, count in self.said)
             asked = f"the texts of {_rows(self.rows)} that fulfil the other conditions were asked: {self.words}"
             return f"{asked}; of those read, {said}" if said else asked
-        shown = (*self.values[:VALUES_SHOWN], *["…"][: len(self.values) - VALUES_SHOWN])
+        shown = (*self.values[:VALUES_SHOWN], "…") if len(self.values) > VALUES_SHOWN else self.values
         held = f"; the column holds {', '.join(shown)}" if self.values else ""
         return f"{self.passing:,} of {_rows(self.rows)} fulfil: {self.words}{held}"
 
