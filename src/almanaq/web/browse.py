@@ -76,9 +76,11 @@ def read_rows(
     for condition in filters:
         query = query.where(_condition(condition, known, find))
     keys = [column for each in relation.key if (column := relation.column(each)) is not None and not column.private]
-    name, down = _split_sort(sort, known)
-    ordered = [] if sort is None else [(_sortable(relation, name), down)]
-    for column, down in [*ordered, *((key, False) for key in keys)]:
+    ordered = [(key, False) for key in keys]
+    if sort is not None:
+        by, down = _split_sort(sort, known)
+        ordered = [(_sortable(relation, by), down), *ordered]
+    for column, down in ordered:
         query = query.order_by(exp.Ordered(this=_column(column), desc=down, nulls_first=False))
     suql = query.limit(limit + 1).offset(start).sql(connection.engine.dialect)
     table = _run(connection, suql)
@@ -288,10 +290,10 @@ def _sortable(relation: Relation, name: str) -> Column:
     return column
 
 
-def _split_sort(sort: str | None, names: Collection[str]) -> tuple[str, bool]:
+def _split_sort(sort: str, names: Collection[str]) -> tuple[str, bool]:
     """Return the column to sort by, and whether the largest comes first; names may begin with a hyphen."""
-    down = sort is not None and sort not in names and sort.startswith("-")
-    return (sort or "").removeprefix("-" if down else ""), down
+    down = sort not in names and sort.startswith("-")
+    return sort.removeprefix("-") if down else sort, down
 
 
 def _condition(written: str, names: Collection[str], find: Callable[[str], tuple[exp.Column, str]]) -> exp.Expr:

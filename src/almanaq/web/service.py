@@ -111,7 +111,7 @@ class Origin:
 
 
 @dataclass
-class _Heard:
+class _ProgressEmitter:
     """Hands events on, and remembers how far the query is."""
 
     emit: Emit
@@ -186,7 +186,7 @@ class Service:
         own = conversation or new_id()
 
         def work(emit: Emit) -> dict[str, Any]:
-            id, emit = new_id(), _Heard(emit)
+            id, emit = new_id(), _ProgressEmitter(emit)
             emit("start", {"id": id, "conversation": own, "link": link(id)})
             # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
@@ -229,7 +229,7 @@ class Service:
                 raise NotFound("no such answer (any more): leave out `of`")
             if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
                 raise PlanChanged
-            id, emit = new_id(), _Heard(emit, suql)
+            id, emit = new_id(), _ProgressEmitter(emit, suql)
             emit("start", {"id": id, "link": link(id)})
             self._emit_estimate(suql, emit, params)
             more: dict[str, Any] = {}
@@ -306,7 +306,7 @@ class Service:
         token.cancel()
 
     @contextmanager
-    def _stoppable(self, id: str, heard: _Heard) -> Iterator[None]:
+    def _stoppable(self, id: str, emitter: _ProgressEmitter) -> Iterator[None]:
         """Let `stop` end a query that is being watched; raises Refused where no row of it is sure."""
         watch, token = current_watch(), CancelToken()
         assert watch is not None
@@ -316,7 +316,7 @@ class Service:
                 yield
         except (asyncio.CancelledError, Interrupted):
             if token.is_canceled:
-                raise Refused(409, heard.describe(self.connection.engine.dialect)) from None
+                raise Refused(409, emitter.describe(self.connection.engine.dialect)) from None
             raise
         finally:
             del self._running[id]
