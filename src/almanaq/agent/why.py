@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import condition_words, describe, words
+from almanaq.agent.describe import condition_words, describe, group_keys, resolve_output, words
 from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
@@ -89,15 +89,12 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
 def _placing_columns(tree: exp.Select) -> list[exp.Column]:
     """Return the columns by which a query groups its rows, or, where it gives the first of them, sorts them."""
     group, order = tree.args.get("group"), tree.args.get("order")
-    outputs = [item.unalias() for item in tree.expressions]
-    named = {str(i): output for i, output in enumerate(outputs, 1)}
-    named |= {item.alias: item.unalias() for item in tree.expressions if isinstance(item, exp.Alias)}
+    keys: list[exp.Expr] = []
     if group is not None:
-        keys = outputs if group.args.get("all") else group.expressions
-    else:
-        keys = [key.this for key in order.expressions] if order is not None and tree.args.get("limit") else []
-    meant = [key if isinstance(key, exp.Column) and key.table else named.get(key.name, key) for key in keys]
-    return [key for key in meant if isinstance(key, exp.Column)]
+        keys = group_keys(tree, group)
+    elif order is not None and tree.args.get("limit"):
+        keys = [resolve_output(tree, key.this) for key in order.expressions]
+    return [key for key in keys if isinstance(key, exp.Column)]
 
 
 def _own_columns(part: exp.Expr, catalog: Catalog) -> list[exp.Column]:
