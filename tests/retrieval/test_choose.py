@@ -47,6 +47,11 @@ def test_a_key_of_its_own_name_links_the_relations_that_hold_it() -> None:
     assert find_links((parts, years, orders)) == {"parts": ["orders"], "years": [], "orders": ["parts"]}
 
 
+def test_as_many_relations_are_ranked_as_are_asked_for() -> None:
+    catalog = Catalog(tuple(relation(f"shop_{number}", "id price") for number in range(20)))
+    assert len(TableChooser(BM25(), k=15)("price of the shop", catalog)) == 15
+
+
 def test_nothing_fits() -> None:
     chooser = TableChooser(BM25())
     assert chooser("zzz", CATALOG) == chooser("", CATALOG) == chooser("age", Catalog(())) == ()

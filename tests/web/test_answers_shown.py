@@ -154,6 +154,7 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         page.get_by_text("Change or save the chart").click()
         page.get_by_label("Kind").select_option("point")
         page.locator(".chart .mark-symbol path").nth(3).wait_for(state="attached")
+        page.locator("#status", has_text="Points of age by breed").wait_for()
         page.get_by_label("Up").select_option("age")
         page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }")
         page.get_by_role("button", name="Copy link").click()

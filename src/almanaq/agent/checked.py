@@ -11,11 +11,11 @@ from pathlib import Path
 
 from almanaq.agent.queries import QueryEngine
 from almanaq.agent.schema_text import Examples
-from almanaq.display import visible_json
 from almanaq.errors import QueryError, SourceError, first_line
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder, make_private
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.catalog.terms import write_toml
+from almanaq.suql.text_functions import may_read_texts
 
 NEAREST = 3
 """How many checked questions a prompt shows, those nearest to what is asked."""
@@ -122,11 +122,7 @@ def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:
     entries = []
     for each in (*(Checked(question, suql or "") for question, suql in others), *checked):
         fields = {name: value for name, value in asdict(each).items() if value not in ("", None)}
-        entries.append(
-            "".join(
-                f"{name} = {visible_json(json.dumps(value, ensure_ascii=False))}\n" for name, value in fields.items()
-            )
-        )
+        entries.append("".join(f"{name} = {write_toml(value)}\n" for name, value in fields.items()))
     return "# Questions that people judged, with the right query of each.\n\n" + "\n".join(
         f"[[example]]\n{entry}" for entry in entries
     )
@@ -148,7 +144,7 @@ def measure_checked(question: str, suql: str, by: str, engine: QueryEngine) -> C
     """
     engine.check(suql)
     made = Checked(question.strip(), suql, by, time.strftime("%Y-%m-%d"))
-    if any(f"{name}(" in suql.casefold() for name in TEXT_FUNCTIONS) or engine.private_columns(suql):
+    if may_read_texts(suql) or engine.private_columns(suql):
         return made
     rows = engine.run(suql).rows
     digest = hashlib.sha256(repr(sorted(map(repr, rows))).encode()).hexdigest()[:16]

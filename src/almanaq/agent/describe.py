@@ -112,9 +112,7 @@ class _Describer:
         if asked:
             text += f", and asked {' and '.join(asked)}"
         if group is not None:
-            text += ", for each " + " and ".join(
-                self.value(self._output(tree, key)) for key in _group_keys(tree, group)
-            )
+            text += ", for each " + " and ".join(self.value(key) for key in group_keys(tree, group))
         if having is not None:
             text += ", where the " + self.condition(having.this)
         return text + self._order(tree)
@@ -141,18 +139,9 @@ class _Describer:
         return text + f", at most {limit.expression.name}"
 
     def _order_words(self, tree: exp.Select, item: exp.Expr) -> str:
-        by = self._output(tree, item.this)
+        by = resolve_output(tree, item.this)
         ranked = isinstance(by, exp.Case) and _ranks(by)
         return f"{'highest' if item.args.get('desc') else 'lowest'} {self.value(by.args['this'] if ranked else by)}"
-
-    def _output(self, tree: exp.Select, node: exp.Expr) -> exp.Expr:
-        """Return what a name or a number of an output stands for; any other expression as it is."""
-        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-            return tree.expressions[int(node.name) - 1].unalias() if int(node.name) <= len(tree.expressions) else node
-        if isinstance(node, exp.Column) and not node.table:
-            named = [item for item in tree.expressions if isinstance(item, exp.Alias) and item.alias == node.name]
-            return named[0].unalias() if named else node
-        return node
 
     def _outputs(self, tree: exp.Select) -> str:
         """Return "the number of", "the average rating of" for figures of many rows, "" for outputs of each row."""
@@ -462,10 +451,20 @@ def _joins(part: exp.Expr) -> bool:
     return isinstance(one, exp.Column) and isinstance(other, exp.Column) and one.table != other.table
 
 
-def _group_keys(tree: exp.Select, group: exp.Expr) -> list[exp.Expr]:
+def resolve_output(tree: exp.Select, node: exp.Expr) -> exp.Expr:
+    """Return what a name or a number of an output stands for; any other expression as it is."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        return tree.expressions[int(node.name) - 1].unalias() if int(node.name) <= len(tree.expressions) else node
+    if isinstance(node, exp.Column) and not node.table:
+        named = [item for item in tree.expressions if isinstance(item, exp.Alias) and item.alias == node.name]
+        return named[0].unalias() if named else node
+    return node
+
+
+def group_keys(tree: exp.Select, group: exp.Expr) -> list[exp.Expr]:
     """Return what a query groups by; GROUP BY ALL takes each output that is no aggregate."""
     if not group.args.get("all"):
-        return list(group.expressions)
+        return [resolve_output(tree, key) for key in group.expressions]
     outputs = [item.unalias() for item in tree.expressions]
     return [item for item in outputs if item.find(exp.AggFunc) is None]
 

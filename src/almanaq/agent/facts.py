@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 
 from almanaq.agent.dialects import quote_name
@@ -81,18 +82,18 @@ class SourceFacts:
             counted = [f"count({_quote(column.name)})" for column in columns]
             numbers = [c for c in columns if c.type in NUMBERS and not c.array and c.name not in relation.key]
             ranges = [item for column in numbers for item in _zeros_and_range(_quote(column.name))]
-            asked = ["count(*)", *counted, *different, *ranges]
-            row = self._row(f"SELECT {', '.join(asked)} FROM {_quote(relation.name)}")
+            asked = ", ".join(["count(*)", *counted, *different, *ranges])
+            row = self._row(f"SELECT {asked} FROM {_quote(relation.name)}")
             if not row or not row[0]:
                 continue
-            rows, filled, distinct = row[0], row[1 : len(columns) + 1], row[len(columns) + 1 :][: len(texts)]
+            values = iter(row)
+            rows, filled, distinct = next(values), [*islice(values, len(columns))], [*islice(values, len(texts))]
             missing |= {
                 (relation.name, column.name): 1 - count / rows
                 for column, count in zip(columns, filled, strict=True)
                 if count < rows
             }
-            for column, at in zip(numbers, range(len(asked) - len(ranges), len(asked), 3), strict=True):
-                none, least, most = row[at : at + 3]
+            for column, none, least, most in zip(numbers, values, values, values, strict=True):
                 if 0 < none <= _FEW_ZEROS * rows and least > 1:  # counts begin 0, 1
                     zeros[relation.name, column.name] = int(none), least, most
             unique = [

@@ -194,10 +194,11 @@ class PromptedParser:
         for relation in hidden[:_OTHERS]:
             cut = ", …" if len(relation.columns) > _OTHER_COLUMNS else ""
             columns = f" ({', '.join(column.name for column in relation.columns[:_OTHER_COLUMNS])}{cut})"
-            fits = len(columns) <= left
-            left -= len(columns) * fits
-            said.append(relation.name + columns * fits)
-        return [*said, *([f"and {len(hidden) - _OTHERS:,} more"] if len(hidden) > _OTHERS else [])]
+            columns = columns if len(columns) <= left else ""
+            left -= len(columns)
+            said.append(relation.name + columns)
+        more = [f"and {len(hidden) - _OTHERS:,} more"] if len(hidden) > _OTHERS else []
+        return [*said, *more]
 
 
 def _recent(history: Sequence[Turn]) -> Sequence[Turn]:

@@ -20,7 +20,7 @@ from almanaq.errors import AlmanaqError, ModelCallError
 from almanaq.models.prompts import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.text_functions import is_text_call
+from almanaq.suql.text_functions import has_text, is_text_call
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result
@@ -85,7 +85,7 @@ class EmptyQuery:
 
     def reads_text(self, i: int) -> bool:
         """Return whether a condition calls a text function."""
-        return calls_text(self._parts[i])
+        return has_text(self._parts[i])
 
     def places(self, i: int) -> list[LinkedColumn]:
         """Return the columns of the main relation that a condition speaks of."""
@@ -235,7 +235,7 @@ class ConditionCount:
             said = ", ".join(f"{count:,} said {value or 'nothing'}" for value, count in self.said)
             asked = f"the texts of {_rows(self.rows)} that fulfil the other conditions were asked: {self.words}"
             return f"{asked}; of those read, {said}" if said else asked
-        shown = (*self.values[:VALUES_SHOWN], *["…"][: len(self.values) - VALUES_SHOWN])
+        shown = (*self.values[:VALUES_SHOWN], "…") if len(self.values) > VALUES_SHOWN else self.values
         held = f"; the column holds {', '.join(shown)}" if self.values else ""
         return f"{self.passing:,} of {_rows(self.rows)} fulfil: {self.words}{held}"
 
@@ -272,7 +272,7 @@ def count_conditions(
         return () if query is None or shows_private(text(query)) else _excerpts(run(text(query)).rows)
 
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    structured = [part for part in parts if not calls_text(part)]
+    structured = [part for part in parts if not has_text(part)]
     whole_table = isinstance(tree.args["from_"].this, exp.Table) and not any(map(tree.args.get, _CHOOSING))
     try:
         every, both, *each = map(int, run(text(_counting(tree, structured))).rows[0])
@@ -334,11 +334,6 @@ def _values_of(tree: exp.Select, part: exp.Expr) -> exp.Select | None:
 
 def _excerpts(rows: Sequence[Sequence[object]]) -> tuple[str, ...]:
     return tuple(" ".join(str(row[0]).split())[:_VALUE_LENGTH] for row in rows if row[0] is not None)
-
-
-def calls_text(part: exp.Expr) -> bool:
-    """Return whether a condition calls a text function."""
-    return any(is_text_call(call) for call in part.find_all(exp.Anonymous))
 
 
 def _rows(number: int) -> str:

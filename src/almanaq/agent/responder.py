@@ -158,7 +158,8 @@ def _count(number: int, total: int | None, *, cut: bool) -> str:
     """Return how many rows were found, of how many, and how many are shown."""
     more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
     of = f" of {total:,}" if total is not None and total > number else ""
-    return f"I found {number:,}{of}{', and there may be more' * cut}{more}:"
+    unsure = ", and there may be more" if cut else ""
+    return f"I found {number:,}{of}{unsure}{more}:"
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
@@ -343,7 +344,8 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
     spoken = [each for each in counts if each.words.casefold() != each.condition.casefold()]
     held_by_none = [_say_none(each) for each in spoken if each.passing == 0]
     others = [each for each in spoken if each.passing != 0] if len(counts) > 1 else []
-    begin = " ".join([*["No value is recorded."][: len(found.rows)], *held_by_none]) or "I found nothing."
+    no_value = ["No value is recorded."] if found.rows else []
+    begin = " ".join([*no_value, *held_by_none]) or "I found nothing."
     if len(counts) > 1 and all(each.passing for each in counts):
         begin = "No row is recorded that fulfils all of this, though some fulfil each condition."
     searched = f" {say_searched(found)}" if found.searched != found.suql else ""

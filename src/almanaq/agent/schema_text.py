@@ -35,6 +35,7 @@ from almanaq.text.sql_literals import string_literal
 _SAMPLES = 3
 _SAMPLE_LENGTH = 60
 _ENUM_LENGTH = 200
+_MOST_EXAMPLES = 5
 _DESCRIPTION_LENGTH = 4000
 """Characters of a description that are shown: a person's description is never that long."""
 
@@ -158,7 +159,7 @@ def _flat(text: str, most: int = _SAMPLE_LENGTH) -> str:
     return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
-def generate_examples(catalog: Catalog, most: int = 5) -> tuple[tuple[str, str | None], ...]:
+def generate_examples(catalog: Catalog) -> tuple[tuple[str, str | None], ...]:
     """Return (question, SUQL) pairs over the catalog's own columns, one of each kind.
 
     The last two have no query: what no column tells, with "null" and what to reply, and what needs no data (None).
@@ -175,7 +176,7 @@ def generate_examples(catalog: Catalog, most: int = 5) -> tuple[tuple[str, str |
         noun = words(ranked[0].name)
         lacks = f'null (needs_data true, reply "No column holds photographs of the {noun}.")'
         kinds["lacks"] = (f"Who took the photographs of the {noun}?", lacks)
-    queries = [pair for kind, pair in kinds.items() if kind != "lacks"][:most]
+    queries = [pair for kind, pair in kinds.items() if kind != "lacks"][:_MOST_EXAMPLES]
     return (*queries, *([kinds["lacks"]] if "lacks" in kinds else []), ("What is the capital of Peru?", None))
 
 

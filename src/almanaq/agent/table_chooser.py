@@ -10,7 +10,8 @@ from almanaq.retrieval.rerank import Rerank, choose_weights
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 FIELDS = ("title", "header", "cells", "description", "keys", "database")
-MAX_TABLES = 12
+_MOST_LINKED = 12
+"""Tables up to which those are added that link two of the ranked ones."""
 _KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
 
 
@@ -78,15 +79,15 @@ def _normalize_name(name: str) -> str:
     return "".join(filter(str.isalnum, name.casefold()))
 
 
-def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]], most: int = MAX_TABLES) -> tuple[str, ...]:
+def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]]) -> tuple[str, ...]:
     """Return the ranked tables, then those that link two of them, which a join may need in between."""
-    chosen = dict.fromkeys(ranked[:most])
+    chosen = dict.fromkeys(ranked)
     between: dict[str, int] = {}
     for name in ranked:
         for other in dict.fromkeys(joined.get(name, ())):
             between[other] = between.get(other, 0) + 1
     for other, times in sorted(between.items(), key=lambda entry: -entry[1]):
-        if times > 1 and len(chosen) < most:
+        if times > 1 and len(chosen) < _MOST_LINKED:
             chosen.setdefault(other)
     return tuple(chosen)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.words import name_stems, stems
+from almanaq.agent.queries import query_tree
 from almanaq.suql.catalog.definitions import write_definition
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.terms import Term
@@ -41,7 +41,7 @@ def say_terms(question: str, suql: str, catalog: Catalog) -> tuple[str, ...]:
     if not catalog.terms:
         return ()
     try:
-        tree = sqlglot.parse_one(suql, read=catalog.dialect)
+        tree = query_tree(suql, catalog.dialect)
     except SqlglotError:
         return ()
     held = {_plain(node, catalog) for node in tree.walk()}
@@ -63,7 +63,7 @@ def say_cautions(suql: str, catalog: Catalog) -> tuple[str, ...]:
     that it names and of whose file something was lost or guessed.
     """
     try:
-        tree = sqlglot.parse_one(suql, read=catalog.dialect)
+        tree = query_tree(suql, catalog.dialect)
     except SqlglotError:
         return ()
     tables = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table)}

@@ -10,13 +10,13 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import condition_words, describe, words
+from almanaq.agent.describe import condition_words, describe, group_keys, resolve_output, words
 from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
 from almanaq.errors import QueryError
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.text_functions import is_text_call
+from almanaq.suql.text_functions import has_text
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Evidence, Result
@@ -67,7 +67,7 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
     outputs = [_name_of(source.this, found, catalog), *(part.copy() for part in parts)]
     compared = []
     for part in parts:
-        columns = {} if _reads(part) else {column.sql(): column for column in _own_columns(part, catalog)}
+        columns = {} if has_text(part) else {column.sql(): column for column in _own_columns(part, catalog)}
         compared.append(tuple((column.name, len(outputs) + i) for i, column in enumerate(columns.values())))
         outputs += [column.copy() for column in columns.values()]
     placing = _placing_columns(tree)
@@ -77,7 +77,7 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
     for clause in _LEFT_OUT:
         made.set(clause, None)
     made.set("expressions", [exp.alias_(output, f"c{i}") for i, output in enumerate(outputs)])
-    read = tuple(map(_reads, parts))
+    read = tuple(map(has_text, parts))
     if not any(read):
         fulfils = exp.Case().when(exp.and_(*parts), "0").else_("1")
         made = made.order_by(fulfils)
@@ -89,19 +89,12 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
 def _placing_columns(tree: exp.Select) -> list[exp.Column]:
     """Return the columns by which a query groups its rows, or, where it gives the first of them, sorts them."""
     group, order = tree.args.get("group"), tree.args.get("order")
-    outputs = [item.unalias() for item in tree.expressions]
-    named = {str(i): output for i, output in enumerate(outputs, 1)}
-    named |= {item.alias: item.unalias() for item in tree.expressions if isinstance(item, exp.Alias)}
+    keys: list[exp.Expr] = []
     if group is not None:
-        keys = outputs if group.args.get("all") else group.expressions
-    else:
-        keys = [key.this for key in order.expressions] if order is not None and tree.args.get("limit") else []
-    meant = [key if isinstance(key, exp.Column) and key.table else named.get(key.name, key) for key in keys]
-    return [key for key in meant if isinstance(key, exp.Column)]
-
-
-def _reads(part: exp.Expr) -> bool:
-    return any(is_text_call(call) for call in part.find_all(exp.Anonymous))
+        keys = group_keys(tree, group)
+    elif order is not None and tree.args.get("limit"):
+        keys = [resolve_output(tree, key.this) for key in order.expressions]
+    return [key for key in keys if isinstance(key, exp.Column)]
 
 
 def _own_columns(part: exp.Expr, catalog: Catalog) -> list[exp.Column]:

@@ -8,6 +8,7 @@ reads their calls as anonymous functions; nothing here subclasses its nodes. Las
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,16 @@ DECLARED: Mapping[str, TextFunction] = {
     )
 }
 TEXT_FUNCTIONS = tuple(DECLARED)
+_CALL = re.compile(rf'\b(?:{"|".join(DECLARED)})"?\s*\(', re.IGNORECASE)
+
+
+def may_read_texts(suql: str) -> bool:
+    """Return whether a query seems to call a text function, without parsing it; a literal may look like a call.
+
+    >>> may_read_texts("SELECT Summary (about) FROM dogs"), may_read_texts("SELECT summary FROM dogs")
+    (True, False)
+    """
+    return _CALL.search(suql) is not None
 
 
 def declared(call: exp.Expr) -> TextFunction:

@@ -21,7 +21,7 @@ from almanaq.web.boards import Boards
 from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows, select_kept_rows
 from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
-from almanaq.web.records import MEDIA, RowFormat, all_columns, draw_kept, format_rows
+from almanaq.web.records import MEDIA, RowFormat, all_columns, draw_kept, format_rows, rows_of
 from almanaq.web.service import Origin, Service
 from almanaq.web.store import Answer
 from almanaq.web.streaming import Document, run_job
@@ -199,13 +199,6 @@ async def find_answer(service: Service, id: str, request: Request) -> Answer:
         raise NotFound("no such answer (any more)")
     request.scope["almanaq.record"] = found.record
     return found
-
-
-def rows_of(answer: Answer) -> bytes:
-    """Return the kept rows of an answer; raises NotFound where it has none."""
-    if answer.rows is None:
-        raise NotFound("this answer has no rows, because no query ran")
-    return answer.rows
 
 
 def routes(service: Service, runner: JobRunner) -> APIRouter:
@@ -400,7 +393,6 @@ def _answers(router: APIRouter, service: Service) -> None:
     ) -> Response:
         """Draw the kept rows of an answer as the chart that a person chose; nothing is asked or run."""
         found = await find_answer(service, id, request)
-        rows_of(found)
         return Document({"chart": await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)})
 
     @router.get("/conversations/{id}", responses=problems(401, 404, 422))
@@ -410,7 +402,8 @@ def _answers(router: APIRouter, service: Service) -> None:
         if not found:
             raise NotFound("no such conversation (any more)")
         records = [each.record | {"kind": each.kind, "made": each.made} for each in found]
-        turns, edits = ([each for each in records if (each["kind"] == "sql") is edited] for edited in (False, True))
+        turns = [each for each in records if each["kind"] != "sql"]
+        edits = [each for each in records if each["kind"] == "sql"]
         return Document({"conversation": id, "turns": turns, "edits": edits})
 
     @router.delete("/conversations/{id}", status_code=204, responses=problems(401, 403, 404, 422))

@@ -41,14 +41,14 @@ _TOP, _BARS, _SAMPLE = 10, 20, 2
 _NUMBER = re.compile(r"(smallint|integer|bigint|hugeint|numeric|decimal|real|double)")
 _TIME = re.compile(r"(date|time)")
 _FILTER = re.compile(r"(?P<operator>!=|>=|<=|=|>|<|~)(?P<value>.*)", re.DOTALL)
-_TAKES: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "boolean": ({"true": True, "false": False}.__getitem__, "true or false"),
-    "timestamp": (datetime.datetime.fromisoformat, "a moment, as 2024-05-31 12:30"),
-    "date": (datetime.date.fromisoformat, "a day, as 2024-05-31"),
-    "time": (datetime.time.fromisoformat, "a time, as 12:30"),
-    "": (float, "a number, as 4.5"),
+_TAKES: Mapping[re.Pattern[str], tuple[Callable[[str], object], str]] = {
+    _NUMBER: (float, "a number, as 4.5"),
+    re.compile("boolean"): ({"true": True, "false": False}.__getitem__, "true or false"),
+    re.compile("timestamp"): (datetime.datetime.fromisoformat, "a moment, as 2024-05-31 12:30"),
+    re.compile("date"): (datetime.date.fromisoformat, "a day, as 2024-05-31"),
+    re.compile("time"): (datetime.time.fromisoformat, "a time, as 12:30"),
 }
-"""By the beginning of a type, how its values are read and called; "": of numbers."""
+"""By the beginning of a type, how its values are read and called."""
 _COMPARES = {"=": exp.EQ, "!=": exp.NEQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE}
 
 
@@ -76,9 +76,11 @@ def read_rows(
     for condition in filters:
         query = query.where(_condition(condition, known, find))
     keys = [column for each in relation.key if (column := relation.column(each)) is not None and not column.private]
-    name, down = _split_sort(sort, known)
-    ordered = [] if sort is None else [(_sortable(relation, name), down)]
-    for column, down in [*ordered, *((key, False) for key in keys)]:
+    ordered = [(key, False) for key in keys]
+    if sort is not None:
+        by, down = _split_sort(sort, known)
+        ordered = [(_sortable(relation, by), down), *ordered]
+    for column, down in ordered:
         query = query.order_by(exp.Ordered(this=_column(column), desc=down, nulls_first=False))
     suql = query.limit(limit + 1).offset(start).sql(connection.engine.dialect)
     table = _run(connection, suql)
@@ -134,10 +136,10 @@ def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> p
     if sort is not None:
         name, down = _split_sort(sort, columns)
         query = query.order_by(exp.Ordered(this=find(name)[0], desc=down, nulls_first=False))
-    kept = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
-    kept = kept.append_column("place", pa.array(np.arange(table.num_rows)))
+    places = pa.chunked_array([np.arange(table.num_rows)])
     if not filters and sort is None:
-        return kept.column("place")
+        return places
+    kept = table.rename_columns([f"c{number}" for number in range(table.num_columns)]).append_column("place", places)
     with open_instance() as connection:
         connection.execute("SET enable_external_access = false")
         connection.register("kept", kept)
@@ -288,10 +290,10 @@ def _sortable(relation: Relation, name: str) -> Column:
     return column
 
 
-def _split_sort(sort: str | None, names: Collection[str]) -> tuple[str, bool]:
+def _split_sort(sort: str, names: Collection[str]) -> tuple[str, bool]:
     """Return the column to sort by, and whether the largest comes first; names may begin with a hyphen."""
-    down = sort is not None and sort not in names and sort.startswith("-")
-    return (sort or "").removeprefix("-" if down else ""), down
+    down = sort not in names and sort.startswith("-")
+    return sort.removeprefix("-") if down else sort, down
 
 
 def _condition(written: str, names: Collection[str], find: Callable[[str], tuple[exp.Column, str]]) -> exp.Expr:
@@ -310,9 +312,9 @@ def _condition(written: str, names: Collection[str], find: Callable[[str], tuple
     if not value:
         missing = exp.Is(this=column, expression=exp.Null())
         return exp.Not(this=missing) if operator == "!=" else missing
-    start = "" if _NUMBER.match(kind) else next((each for each in _TAKES if each and kind.startswith(each)), None)
-    if start is not None and not kind.endswith("[]"):
-        read, takes = _TAKES[start]
+    known = next((each for start, each in _TAKES.items() if start.match(kind)), None)
+    if known is not None and not kind.endswith("[]"):
+        read, takes = known
         try:
             read(value.strip())
         except (ValueError, KeyError):

@@ -19,7 +19,7 @@ from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.estimate import columns_read as columns_of_plan
 from almanaq.suql.row_values import python_rows
 from almanaq.suql.text_functions import is_model_call
-from almanaq.web.problems import Refused
+from almanaq.web.problems import NotFound, Refused
 from almanaq.web.store import read_parquet
 
 if TYPE_CHECKING:
@@ -95,13 +95,18 @@ def format_rows(rows: bytes, format: RowFormat) -> bytes:
     return buffer.getvalue()
 
 
+def rows_of(answer: Answer) -> bytes:
+    """Return the kept rows of an answer; raises NotFound where it has none."""
+    if answer.rows is None:
+        raise NotFound("this answer has no rows, because no query ran")
+    return answer.rows
+
+
 def draw_kept(answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = "") -> dict[str, Any]:
     """Return the chart that a person chose of the kept rows of an answer; raises Refused where they make none."""
-    if answer.rows is None:
-        raise Refused(422, "this answer has no rows to draw")
     try:
         title = answer.asked if answer.kind == "ask" else ""
-        return draw_columns(read_parquet(answer.rows), kind, x, y, colour, title).spec()
+        return draw_columns(read_parquet(rows_of(answer)), kind, x, y, colour, title).spec()
     except UsageError as error:
         raise Refused(422, str(error)) from error
 
@@ -144,14 +149,12 @@ def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -
     found = column_kinds(catalog, tree)[: table.num_columns]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
-    columns = [
-        {"name": field.name, "type": type_name(field.type), "kind": kind}
-        for field, kind in zip(table.schema, found, strict=True)
-    ]
-    return [
-        column | ({"label": label} if (label := label_column(column["name"])) != column["name"] else {})
-        for column in columns
-    ]
+    columns = []
+    for field, kind in zip(table.schema, found, strict=True):
+        label = label_column(field.name)
+        named = {"label": label} if label != field.name else {}
+        columns.append({"name": field.name, "type": type_name(field.type), "kind": kind, **named})
+    return columns
 
 
 def type_name(kind: pa.DataType) -> str:

@@ -7,7 +7,6 @@ Each method gives a Job, which the runner does in a thread; all that a job answe
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from almanaq.suql.execution.evidence import CitedTexts, citing
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import Interrupted, Watch, current_watch
 from almanaq.suql.result import Evidence, Result
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
+from almanaq.suql.text_functions import may_read_texts
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
@@ -63,8 +62,7 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
-_CALLS_TEXT = re.compile(rf"\b(?:{'|'.join(TEXT_FUNCTIONS)})\b", re.IGNORECASE)
-_OF_COUNTS = {"expressions", "from_", "from", "where", "kind"}
+_OF_COUNTS = {"expressions", "from_", "where"}
 """Parts of a query that only counts the rows of its WHERE."""
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
@@ -113,7 +111,7 @@ class Origin:
 
 
 @dataclass
-class _Heard:
+class _ProgressEmitter:
     """Hands events on, and remembers how far the query is."""
 
     emit: Emit
@@ -188,7 +186,7 @@ class Service:
         own = conversation or new_id()
 
         def work(emit: Emit) -> dict[str, Any]:
-            id, emit = new_id(), _Heard(emit)
+            id, emit = new_id(), _ProgressEmitter(emit)
             emit("start", {"id": id, "conversation": own, "link": link(id)})
             # Read the turns now: the one before may have been running when this job was queued.
             earlier = self.store.conversation(own)
@@ -231,7 +229,7 @@ class Service:
                 raise NotFound("no such answer (any more): leave out `of`")
             if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
                 raise PlanChanged
-            id, emit = new_id(), _Heard(emit, suql)
+            id, emit = new_id(), _ProgressEmitter(emit, suql)
             emit("start", {"id": id, "link": link(id)})
             self._emit_estimate(suql, emit, params)
             more: dict[str, Any] = {}
@@ -308,7 +306,7 @@ class Service:
         token.cancel()
 
     @contextmanager
-    def _stoppable(self, id: str, heard: _Heard) -> Iterator[None]:
+    def _stoppable(self, id: str, emitter: _ProgressEmitter) -> Iterator[None]:
         """Let `stop` end a query that is being watched; raises Refused where no row of it is sure."""
         watch, token = current_watch(), CancelToken()
         assert watch is not None
@@ -318,7 +316,7 @@ class Service:
                 yield
         except (asyncio.CancelledError, Interrupted):
             if token.is_canceled:
-                raise Refused(409, heard.describe(self.connection.engine.dialect)) from None
+                raise Refused(409, emitter.describe(self.connection.engine.dialect)) from None
             raise
         finally:
             del self._running[id]
@@ -420,7 +418,7 @@ class Service:
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
-        if not _CALLS_TEXT.search(suql):
+        if not may_read_texts(suql):
             return
         try:
             found = expected_record(self.connection, suql, params)

@@ -24,11 +24,11 @@ from almanaq.agent.local.spec import (
     count,
     plain,
     read_spec,
-    reads_text,
     write_spec,
 )
 from almanaq.agent.local.texts import is_searched, prose_for
 from almanaq.agent.local.world import World
+from almanaq.suql.text_functions import has_text
 
 _LEADING = (
     r"and|but|or|so|ok|okay|no|then|now|well|also|what about|how about|what if|only|just|instead|rather|try"
@@ -209,7 +209,7 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     timely = {"year", "date", "month", "time", "period"} & words
     kept = []
     for condition in spec.conditions:
-        if reads_text(condition):
+        if has_text(condition):
             question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
             asked = {w.strip("?") for w in question.casefold().split()} - english().silent
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
@@ -251,7 +251,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         return elsewhere
     if best is not None and best.probability > _USABLE and best.spec.expressions():
         if is_searched(world, relation) and reference.single:
-            wishes = [c for c in best.spec.conditions if reads_text(c)]
+            wishes = [c for c in best.spec.conditions if has_text(c)]
             if wishes:
                 named = tuple(plain(c) for c in name_columns(columns))
                 question = _put_to_row(said, reference, relation.name)
@@ -363,8 +363,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     new = best.spec
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
-    if _INSTEAD.search(said) and any(map(reads_text, new.conditions)):
-        conditions = [c for c in conditions if c in new.conditions or not reads_text(c)]
+    if _INSTEAD.search(said) and any(map(has_text, new.conditions)):
+        conditions = [c for c in conditions if c in new.conditions or not has_text(c)]
     made = spec.with_conditions(conditions)
     if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
@@ -406,8 +406,8 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         if _leaves_out(condition) and new.conditions:
             continue
         columns = columns_in(condition)
-        replaced = any(columns & columns_in(other) for other in new.conditions if not reads_text(other))
-        if reads_text(condition):
+        replaced = any(columns & columns_in(other) for other in new.conditions if not has_text(other))
+        if has_text(condition):
             replaced = condition in new.conditions
         column = world.column_of(condition)
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):

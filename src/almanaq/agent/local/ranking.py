@@ -68,9 +68,9 @@ class Ranking(Figures):
     def _rank_by_column(self, i: int, meant: Superlative, down: bool) -> None:
         sentence = self.sentence
         k = sentence.neighbour(i, 1, gap=2, over=("value", "period"))
-        after = sentence.items[k] if k is not None else None
-        if k is not None and after is not None and after.kind == "table" and meant.extreme in ("most", "least"):
-            if self.main in after.meanings:  # "which city has the most orders"
+        if k is not None and meant.extreme in ("most", "least"):
+            after = sentence.items[k]
+            if after.kind == "table" and self.main in after.meanings:  # "which city has the most orders"
                 sentence.take(k)
                 if not self.groups and not self._group_by_subject():
                     raise NotComposed

@@ -17,11 +17,12 @@ from almanaq.agent.linking.words import identifier_stems
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import QuerySpec, plain, reads_text, to_text, write_spec
+from almanaq.agent.local.spec import QuerySpec, plain, to_text, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation
+from almanaq.suql.text_functions import has_text
 
 Columns = tuple[tuple[str, ...], ...]
 """The values of each column of a result, sorted."""
@@ -164,7 +165,7 @@ def _columns_found(reading: Reading, world: World) -> Columns | None:
     Of one figure, those of the rows that it is of, and the figure's SQL: two figures may be equal by chance.
     """
     spec = reading.spec
-    if world.run is None or any(map(reads_text, spec.expressions())):
+    if world.run is None or any(map(has_text, spec.expressions())):
         return None
     figures: Columns = ()
     if spec.measures and not spec.groups:
@@ -221,7 +222,7 @@ def with_ties(reading: Reading, world: World) -> Reading | None:
     """Return a reading that shows all that rank first where several do; None where these are too many to show."""
     spec = reading.spec
     first = spec.limit == 1 and spec.order and not spec.offset
-    if not first or world.run is None or any(map(reads_text, spec.expressions())):
+    if not first or world.run is None or any(map(has_text, spec.expressions())):
         return reading
     term = spec.order[0][0]
     place = spec.groups.index(term) if term in spec.groups else len(spec.groups)

@@ -14,8 +14,9 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.amounts import Period, number_at, periods
 from almanaq.agent.linking.words import Token, stems, tokenize, value_key
-from almanaq.agent.local.spec import number, reads_text
+from almanaq.agent.local.spec import number
 from almanaq.agent.local.world import World
+from almanaq.suql.text_functions import has_text
 
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?: 00:00:00)?")
 _SILENT = frozenset("a an the please kindly just me us you can could show give tell find display".split())
@@ -137,7 +138,7 @@ def _find_slots(
     literals = [
         (place, literal)
         for place, literal in enumerate(tree.find_all(exp.Literal))
-        if not any(reads_text(each) for each in _parents(literal))
+        if not any(has_text(each) for each in _parents(literal))
     ]
     days = {
         place: date.fromisoformat(m[1]) for place, one in literals if (m := _DAY.fullmatch(one.name)) and _is_day(m[1])

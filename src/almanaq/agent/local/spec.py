@@ -12,7 +12,6 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
-from almanaq.suql.text_functions import TEXT_FUNCTIONS
 from almanaq.text.sql_literals import is_plain
 
 TITLE = "title"
@@ -124,12 +123,6 @@ def columns_in(expression: exp.Expr) -> frozenset[tuple[str, str]]:
     return frozenset((column.table, column.name) for column in expression.find_all(exp.Column))
 
 
-def reads_text(expression: exp.Expr) -> bool:
-    """Return whether an expression calls a text function."""
-    calls = expression.find_all(exp.Anonymous)
-    return any(isinstance(call.this, str) and call.this.casefold() in TEXT_FUNCTIONS for call in calls)
-
-
 def answer(column: LinkedColumn, question: str) -> exp.Expr:
     """Return the call that asks a text."""
     return exp.Anonymous(this="answer", expressions=[plain(column), text(question)])
@@ -215,7 +208,11 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
 
 
 _AGGREGATES: dict[type[exp.Expr], str] = {
-    **{exp.Avg: "average", exp.Sum: "total", exp.Min: "minimum", exp.Max: "maximum", exp.Median: "median"}
+    exp.Avg: "average",
+    exp.Sum: "total",
+    exp.Min: "minimum",
+    exp.Max: "maximum",
+    exp.Median: "median",
 }
 
 

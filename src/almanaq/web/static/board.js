@@ -4,6 +4,7 @@ import { call, get, stream } from "./api.js";
 import { card } from "./card.js";
 import { button, el, plural, say, visible } from "./dom.js";
 import { askAbove, problem, progress } from "./editor.js";
+import { asKept } from "./pin.js";
 
 const main = document.getElementById("main");
 const told = document.getElementById("told");
@@ -57,9 +58,8 @@ async function save(items, title) {
 }
 
 async function put(items, title = board.title) {
-  const kept = items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title, chart: item.chart } : { text: item.text }));
   try {
-    return await call("PUT", path, { title, items: kept });
+    return await call("PUT", path, { title, items: asKept(items) });
   } catch (error) {
     told.replaceChildren(problem(error));
   }

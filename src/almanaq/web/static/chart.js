@@ -1,12 +1,11 @@
 // Charts: the server's Vega-Lite specifications, drawn as SVG. The libraries are loaded with the first chart.
 
 import { get } from "./api.js";
-import { button, el, label, say, visible } from "./dom.js";
+import { NUMBER, button, el, label, say, visible } from "./dom.js";
 import { problem } from "./editor.js";
 
 const VENDORED = ["vega-6.4.0.min.js", "vega-lite-6.4.3.min.js", "vega-interpreter-2.3.2.js"];
 const KINDS = { bar: "Bars", line: "Line", point: "Points", stacked: "Bars in parts" };
-const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
 const FIT = { type: "fit-x", contains: "padding" };
 const AROUND = 50; // pixels of the axis and its title
 const NARROW = 500;
@@ -78,8 +77,8 @@ export function chart(record) {
       said.replaceChildren();
       await draw();
       figure.dispatchEvent(new CustomEvent("chosen", { bubbles: true }));
-      return true;
       say(spec.description);
+      return true;
     } catch (error) {
       said.replaceChildren(problem(error));
       return false;

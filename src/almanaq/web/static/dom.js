@@ -53,6 +53,9 @@ export function shown(value) {
   return visible(value);
 }
 
+// The types of numbers, and of lists of them.
+export const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
+
 // A column as people read it.
 export const label = (column) => column.label ?? column.name;
 

@@ -6,6 +6,9 @@ import { problem } from "./editor.js";
 
 export const pin = (record) => button("Pin …", () => choose(record));
 
+// The items of a board without the answers that the server adds to them.
+export const asKept = (items) => items.map(({ text, answer, title, chart }) => (text === undefined ? { answer, title, chart } : { text }));
+
 async function choose(record) {
   const dialog = document.getElementById("dialog");
   const opener = document.activeElement;
@@ -18,8 +21,7 @@ async function choose(record) {
     const path = `boards/${encodeURIComponent(own)}`;
     try {
       const board = boards.some((each) => each.name === own) ? await get(path) : { title: own, items: [] };
-      const items = board.items.map((item) => (item.text === undefined ? { answer: item.answer, title: item.title, chart: item.chart } : { text: item.text }));
-      await call("PUT", path, { title: board.title, items: [...items, { answer: record.id, chart: record.chosen }] });
+      await call("PUT", path, { title: board.title, items: asKept([...board.items, { answer: record.id, chart: record.chosen }]) });
       dialog.close();
       say(`Pinned on the board ${visible(own)}.`);
     } catch (error) {

@@ -2,14 +2,13 @@
 // view are drawn, each one line high.
 
 import { MOST_ROWS, stream } from "./api.js";
-import { button, el, label, plural, popup, say, shown, visible } from "./dom.js";
+import { NUMBER, button, el, label, plural, popup, say, shown, visible } from "./dom.js";
 import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
 import { read } from "./reader.js";
 import { reachable, rowsOf, selection } from "./rows.js";
 import { judge } from "./verdicts.js";
 
-const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
 const NAMES_A_THING = /(^|[_ ])(id|no|nr|key|code|zip|postcode|year|phone)$/i;
 const PROSE = 60; // characters from which on a cell is wrapped
 const FEW = 200; // rows that are all drawn

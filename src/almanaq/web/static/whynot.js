@@ -1,11 +1,9 @@
 // Why a row is not in a result: the row is named by a column, and each condition is told with its quotes.
 
 import { call, get } from "./api.js";
-import { el, say } from "./dom.js";
+import { NUMBER, el, say } from "./dom.js";
 import { card } from "./card.js";
 import { problem } from "./editor.js";
-
-const NUMBER = /^(smallint|integer|bigint|numeric|decimal|real|double)/;
 
 export async function whyNot(record, place) {
   let columns;
