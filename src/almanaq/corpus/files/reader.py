@@ -21,13 +21,12 @@ from almanaq.corpus.files.records import Records, flat_columns, read_json
 from almanaq.corpus.files.shape import MOST_BELOW, Header, clean_header
 from almanaq.corpus.files.sheets import read_workbook
 from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import raise_if_cancelled, until_cancelled
 from almanaq.errors import SourceError, first_line
 
 _CHUNK = 1 << 20
 _MOST_ON_DISK = 64 << 30
 _ROOM = 1 << 30  # bytes of a disk that unpacking leaves free; less than a chunk is unpacked wherever it fits
-_LOOK = 1 << 12  # rows read between two looks whether the reading is to end
 _SHOWN_LINES = 5
 _NO_HINTS = Hints()
 
@@ -123,14 +122,12 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
     rows = _read_numbered_rows(path, dialect, mended)
     if dialect.header:
         next(rows, None)
-    for line, row in rows:
+    for line, row in until_cancelled(rows):
         if width > 1 and not any(map(str.strip, row)):
             mended.blank.append(line)
             continue
         mended.rows += 1
         mended.last.append((line, len(row) < width))
-        if mended.rows % _LOOK == 0:
-            raise_if_cancelled()
         if len(row) != width:
             extra = any(row[width:])
             mended.short += len(row) < width
@@ -162,9 +159,8 @@ def _find_quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
         try:
-            for number, _ in enumerate(reader):
-                if number % _LOOK == 0:
-                    raise_if_cancelled()
+            for _ in until_cancelled(reader):
+                pass
         except csv.Error as error:
             mended.quotes = reader.line_num
             return csv.QUOTE_NONE if "unexpected end" in str(error) else csv.QUOTE_MINIMAL

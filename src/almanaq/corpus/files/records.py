@@ -16,7 +16,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import raise_if_cancelled, until_cancelled
 from almanaq.errors import SourceError
 
 Record = Mapping[str, Any]
@@ -25,7 +25,6 @@ _MOST_KEYS = 200  # an object with more keys over all records maps names to valu
 _DEEPEST = 8
 _LEAST_NAMED, _ALIKE = 3, 0.9  # fewer objects in one are as likely parts of settings
 _MOST_EXAMPLES = 3
-_LOOK = 1 << 12  # records read between two looks whether the reading is to end
 _LONGEST_BEGINNING = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -77,9 +76,7 @@ def _read_lines(path: Path, name: str) -> Records:
     faults: list[str] = []
     count = 0
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            if number % _LOOK == 0:
-                raise_if_cancelled()
+        for number, line in enumerate(until_cancelled(lines), start=1):
             if not line.strip():
                 continue
             value, fault = _parse_line(line)
@@ -244,9 +241,7 @@ def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[Re
 def flat_columns(rows: Sequence[Record], depth: int = 0) -> dict[str, list[Any]]:
     """Return the values of each key, objects opened up into columns of their own; lists of objects stay lists."""
     columns: dict[str, list[Any]] = {}
-    for at, row in enumerate(rows):
-        if at % _LOOK == 0:
-            raise_if_cancelled()
+    for at, row in enumerate(until_cancelled(rows)):
         for key, value in row.items():
             if key not in columns:
                 columns[key] = [None] * len(rows)
