@@ -6,7 +6,6 @@ import codecs
 import csv
 import errno
 import shutil
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -139,7 +138,6 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
 
 def _read_numbered_rows(path: Path, dialect: Dialect, mended: Repairs) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the line that a row ends on, its fields); blank lines are skipped."""
-    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     mode = _find_quoting(path, dialect, mended)
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         for _ in range(dialect.skip):
