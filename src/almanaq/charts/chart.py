@@ -441,7 +441,7 @@ def _label_of(chart: Chart, mark: dict[str, Any], place: str) -> str:
     return f"{name} · {mark['colour']}" if chart.colour and place == "x" else name
 
 
-def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
+def _draw_dots(chart: Chart, width: int) -> list[str]:
     marks = chart.marks
     numeric = all(isinstance(mark["x"], int | float) for mark in marks)
     places = {value: number for number, value in enumerate(sorted({mark["x"] for mark in marks}))}
@@ -450,7 +450,7 @@ def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
     low, high = (pick([*ys, *[0] * chart.from_zero]) for pick in (min, max))
     ends = [format_figure(high), format_figure(low)]
     left = max(map(len, ends))
-    across, up = max(10, width - left - 2), height
+    across, up = max(10, width - left - 2), 12
     dots = [[0] * across for _ in range(up)]
     for x, y in zip(xs, ys, strict=True):
         column = round((x - min(xs)) / ((max(xs) - min(xs)) or 1) * (2 * across - 1))
