@@ -54,7 +54,6 @@ class JudgeReranker:
     first: Retriever
     judge: Judge
     candidates: int = CANDIDATES
-    max_chars: int = MAX_CHARS
 
     @property
     def name(self) -> str:
@@ -64,7 +63,7 @@ class JudgeReranker:
         """Index a corpus with the first retriever, and keep the start of each table's text for the judge."""
         chosen = parse_fields(fields)
         index = self.first.index(corpus, fields)
-        texts = {table.id: table_text(table, chosen, max_chars=self.max_chars) for table in corpus}
+        texts = {table.id: table_text(table, chosen, max_chars=MAX_CHARS) for table in corpus}
         return JudgeRerankerIndex(index, self.judge, texts, self.candidates)
 
 
