@@ -20,11 +20,32 @@ def test_objects_one_after_another_are_rows(between: str, tmp_path: Path) -> Non
     assert read_json(path, path.name).rows == ROWS
 
 
-@pytest.mark.parametrize("text", ['[{"a": 1}', '[{"a": 1}] 2', '{"a": [1,]}', '{"a":\n1}\n[1]', '{"a":\n1} {"b"'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"a": 1}',
+        '[{"a": 1}] 2',
+        '{"a": [1,]}',
+        '{"a":\n1}\n[1]',
+        '{"a":\n1} {"b"',
+        "\u00a0[{}]",
+        "[{}]\v",
+        '{"a": 1}\v',
+    ],
+)
 def test_a_fault_is_a_fault(text: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text(text)
     with pytest.raises(SourceError, match=r"is not JSON \(.*: char \d"):
+        read_json(path, path.name)
+
+
+@pytest.mark.parametrize("text", [f"[{'1' * 5_000}]", f'{{"a": {"1" * 5_000}}}', "[" * 100_000])
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl"])
+def test_what_python_refuses_to_read_is_a_fault(text: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(SourceError, match="not JSON"):
         read_json(path, path.name)
 
 

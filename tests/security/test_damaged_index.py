@@ -127,6 +127,16 @@ def test_dead_tables_are_tables(index: Path, dead: object) -> None:
         open_index(index)
 
 
+@pytest.mark.parametrize("sizes", ["{}", "[]", "x", '{"x": -1}', '{"x": 1e999}', '{"x": null}', '{"x": 1}'])
+def test_checksums_are_those_of_the_files_of_a_segment(index: Path, sizes: str) -> None:
+    (entry, *rest) = json.loads((index / MANIFEST).read_text())["segments"]
+    content = f"{sizes}\n".encode()
+    (index / entry["name"] / SUMS).write_bytes(content)
+    forge(index, segments=[{**entry, "sums": hashlib.blake2b(content, digest_size=16).hexdigest()}, *rest])
+    with pytest.raises(SourceError, match="is damaged"):
+        open_index(index)
+
+
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links here")
 def test_a_file_of_an_index_is_no_link_to_another(index: Path, tmp_path: Path) -> None:
     """What is read of another's file under an index's name is not what the sums say, and is never shown."""

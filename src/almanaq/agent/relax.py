@@ -17,8 +17,8 @@ from almanaq.agent.linking.columns import LinkedColumn, link_column, name_column
 from almanaq.agent.prompting import complete, json_object
 from almanaq.agent.queries import main_relation, query_tree, to_sql
 from almanaq.errors import AlmanaqError, ModelCallError
-from almanaq.models.prompts import task_prompt
-from almanaq.models.protocols import LanguageModel
+from almanaq.models.prompts import prompt_file, strict_object
+from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.text_functions import has_text, is_text_call
 
@@ -161,7 +161,7 @@ class PromptedRelaxer:
         """Return the model's choice; where its replacement is no condition, the condition is dropped."""
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
-        prompt = task_prompt("relax", values | {"told": query.known, "tried": query.tried})
+        prompt = relax_prompt(values | {"told": query.known, "tried": query.tried})
         try:
             reply = json_object(complete(self._model, prompt).text) or {}
         except ModelCallError:
@@ -173,6 +173,12 @@ class PromptedRelaxer:
             return self._local.relax(question, query, open_)
         chosen, replacement = open_[number - 1], reply.get("replacement")
         return chosen, _replace_condition(query, chosen, replacement)
+
+
+def relax_prompt(values: Mapping[str, object]) -> Prompt:
+    """Return the request for a condition to loosen, filled with the values that its file names."""
+    schema = strict_object({"condition": {"type": ["integer", "null"]}, "replacement": {"type": ["string", "null"]}})
+    return prompt_file("relax").prompt(values, schema=schema)
 
 
 def _replace_condition(query: EmptyQuery, chosen: int, replacement: object) -> RelaxedQuery:

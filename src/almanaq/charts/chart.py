@@ -163,19 +163,19 @@ def read_spec(spec: dict[str, Any]) -> Chart:
     )
 
 
-def _axis(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    return {"type": kind, "title": cell_text(label_column(name), 60)} | more
+def _axis(title: str, kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "title": cell_text(title, 60)} | more
 
 
 def _place_axis(chart: Chart) -> dict[str, Any]:
     if chart.temporal:
-        return _axis(chart.x, "temporal", field="x", scale={"type": "utc"})
+        return _axis(chart.titles[0], "temporal", field="x", scale={"type": "utc"})
     if chart.order:
-        return _axis(chart.x, "nominal", field="x", sort=list(chart.order))
+        return _axis(chart.titles[0], "nominal", field="x", sort=list(chart.order))
     whole = all(isinstance(mark["x"], int) for mark in chart.marks)
     # A year or a number of an order is written without a comma, and has no place at zero.
     format = {"axis": {"format": "d", "tickMinStep": 1}} if whole else {}
-    return _axis(chart.x, "quantitative", field="x", scale={"zero": False}, **format)
+    return _axis(chart.titles[0], "quantitative", field="x", scale={"zero": False}, **format)
 
 
 def _value_axis(chart: Chart) -> dict[str, Any]:
@@ -186,9 +186,9 @@ def _value_axis(chart: Chart) -> dict[str, Any]:
 def _colour(chart: Chart) -> dict[str, Any]:
     if not chart.colour:
         return {}
-    names = list(dict.fromkeys(mark["colour"] for mark in chart.marks))
+    names = _distinct(chart, "colour")
     scale = {"domain": names, "range": list(COLOURS[: len(names)])}
-    return {"color": _axis(chart.colour, "nominal", field="colour", scale=scale)}
+    return {"color": _axis(label_column(chart.colour), "nominal", field="colour", scale=scale)}
 
 
 def _tooltip(chart: Chart) -> dict[str, Any]:
@@ -213,27 +213,27 @@ def _point_spec(chart: Chart) -> dict[str, Any]:
     looks = {"point": len(chart.marks) <= 60} if line else {"filled": True, "opacity": 0.6}
     mark = {"type": chart.kind} | looks | ({} if chart.colour else {"color": COLOURS[0]})
     ordered = line or chart.temporal or chart.order
-    across = _axis(chart.x, "quantitative", field="x", scale={"zero": False})
+    across = _axis(chart.titles[0], "quantitative", field="x", scale={"zero": False})
     axes = {"x": _place_axis(chart) if ordered else across, "y": _value_axis(chart)}
     encoding = axes | _colour(chart) | _tooltip(chart)
     return {"mark": mark, "encoding": encoding, "height": 260 if line else 320}
 
 
 def _share_spec(chart: Chart) -> dict[str, Any]:
-    stack = {"field": "y", "type": "quantitative", "stack": "normalize", "title": cell_text(chart.titles[0], 60)}
+    stack = _axis(chart.titles[0], "quantitative", field="y", stack="normalize")
     order = {"order": {"field": "y", "sort": "descending"}}
     return {"mark": {"type": "bar"}, "encoding": {"x": stack} | order | _colour(chart) | _tooltip(chart), "height": 60}
 
 
 def _histogram_spec(chart: Chart) -> dict[str, Any]:
-    bins = _axis(chart.x, "quantitative", field="x", bin={"binned": True})
+    bins = _axis(chart.titles[0], "quantitative", field="x", bin={"binned": True})
     axes = {"x": bins, "x2": {"field": "x2"}, "y": _axis("number of rows", "quantitative", field="y")}
     return {"mark": {"type": "bar", "color": COLOURS[0]}, "encoding": axes | _tooltip(chart), "height": 260}
 
 
 def _heatmap_spec(chart: Chart) -> dict[str, Any]:
     axes = {
-        "x": _axis(chart.x, "quantitative", field="x", bin={"binned": True}),
+        "x": _axis(chart.titles[0], "quantitative", field="x", bin={"binned": True}),
         "x2": {"field": "x2"},
         "y": _axis(chart.titles[1], "quantitative", field="y", bin={"binned": True}),
         "y2": {"field": "y2"},
@@ -441,7 +441,7 @@ def _label_of(chart: Chart, mark: dict[str, Any], place: str) -> str:
     return f"{name} · {mark['colour']}" if chart.colour and place == "x" else name
 
 
-def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
+def _draw_dots(chart: Chart, width: int) -> list[str]:
     marks = chart.marks
     numeric = all(isinstance(mark["x"], int | float) for mark in marks)
     places = {value: number for number, value in enumerate(sorted({mark["x"] for mark in marks}))}
@@ -450,7 +450,7 @@ def _draw_dots(chart: Chart, width: int, height: int = 12) -> list[str]:
     low, high = (pick([*ys, *[0] * chart.from_zero]) for pick in (min, max))
     ends = [format_figure(high), format_figure(low)]
     left = max(map(len, ends))
-    across, up = max(10, width - left - 2), height
+    across, up = max(10, width - left - 2), 12
     dots = [[0] * across for _ in range(up)]
     for x, y in zip(xs, ys, strict=True):
         column = round((x - min(xs)) / ((max(xs) - min(xs)) or 1) * (2 * across - 1))

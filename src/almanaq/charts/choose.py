@@ -56,7 +56,7 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         value = measures[0].values[0]
         if len(measures) > 1 or value is None:
             return None
-        name, *others = measures[0].name, *(other for other in columns if other is not measures[0])
+        name, others = measures[0].name, [other for other in columns if other is not measures[0]]
         beside = [f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in others]
         said = ", ".join([label_column(name), *beside])
         return Chart("number", name, (name,), ({"x": "", "y": value},), title=title or said)

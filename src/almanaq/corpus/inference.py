@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any, Literal
 
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import until_cancelled
 from almanaq.values import parse_boolean, parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
 
 # A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted.
@@ -28,7 +28,6 @@ _NUMERIC = ("bigint", "double precision")
 _BEYOND_BIGINT = Decimal(2) ** 63
 _DAY = date(1970, 1, 1)
 _MIDNIGHT = datetime.combine(_DAY, time())
-_LOOK = 1 << 12  # cells read between two looks whether the reading is to end
 _LEADING_ZERO = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
@@ -369,9 +368,7 @@ def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str
 
 def _read_all(cells: Mapping[str, int], parse: Callable[[str], Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for number, cell in enumerate(cells):
-        if number % _LOOK == 0:
-            raise_if_cancelled()
+    for cell in until_cancelled(cells):
         value = parse(cell)
         if value is not None:
             values[cell] = value

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import TypeVar
+
+_LOOK = 1 << 12  # items between two looks whether the reading is to end
+_T = TypeVar("_T")
 
 
 class ReadCancelled(Exception):
@@ -68,6 +72,14 @@ def raise_if_cancelled() -> None:
     reading = _current.get()
     if reading is not None and reading.cancelled:
         raise ReadCancelled
+
+
+def until_cancelled(items: Iterable[_T]) -> Iterator[_T]:
+    """Yield items; raise ReadCancelled between them where the reading that this thread does is to end."""
+    for number, item in enumerate(items):
+        if number % _LOOK == 0:
+            raise_if_cancelled()
+        yield item
 
 
 def cancellable_by(cancellation: ReadCancellation) -> None:

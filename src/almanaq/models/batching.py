@@ -31,7 +31,7 @@ from almanaq.models.text_calls import (
 _PROMPTS = ("answer_many", "answer_texts")
 
 
-_TEXT_TOKENS = 1000
+_TEXT_TOKENS, _ITEM_OUTPUT = 1000, 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,10 @@ class BatchingReader:
         batching: Batching,
         *,
         cache: ReplyCache | None = None,
-        max_output_tokens: int = 1024,
     ) -> None:
         self.name, self.bounds_calls = reader.name, reader.bounds_calls
         self.company, self.questions = batching.texts, batching.questions
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
-        self._max_output = max_output_tokens
         self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheQueue(cache, model.name)))
 
     async def read(self, call: TextCall) -> TextReply:
@@ -258,7 +256,7 @@ class BatchingReader:
             several = any(len(call.passages) > 1 for call in calls)
             documents = [list(enumerate(call.passages, 1)) for call in calls]
             values = {**prompt_values(calls[0]), "documents": documents, "several": several}
-        limit = self._max_output * min(len(calls), 4)
+        limit = _ITEM_OUTPUT * min(len(calls), 4)
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 

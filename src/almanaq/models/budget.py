@@ -37,11 +37,12 @@ def max_tokens(texts: Iterable[str]) -> int:
     return sum(len(text.encode("utf-8", "replace")) + _MESSAGE_TOKENS for text in texts)
 
 
-def read_price(model: str, file: Path | None = None) -> Price | None:
+def read_price(model: str) -> Price | None:
     """Return the price that the user's file (ALMANAQ_PRICES) states for a model; None, never a guess, without one."""
-    path = file or (Path(os.environ["ALMANAQ_PRICES"]) if os.environ.get("ALMANAQ_PRICES") else None)
-    if path is None:
+    named = os.environ.get("ALMANAQ_PRICES")
+    if not named:
         return None
+    path = Path(named)
     try:
         entry = tomllib.loads(path.read_text("utf-8")).get(model)
         return None if entry is None else Price(float(entry["input"]), float(entry.get("output", 0.0)))

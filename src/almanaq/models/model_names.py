@@ -90,7 +90,7 @@ def open_models(
         raise UsageError(f"batch_api: only models of openai: have a batch API, not {kind!r}: leave it out")
     if isinstance(spec, Models):
         return spec
-    named = embedder or "local"
+    named = "local" if embedder is None else embedder
     vectors = open_embedder(named, settings=settings) if isinstance(named, str) else as_embedder(named)
     if spec is None or spec == "local":
         return _make_local_models(vectors, cache=cache)

@@ -16,8 +16,8 @@ from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, f
 
 LONGEST_RETRY_AFTER = 60.0
 """Maximum seconds that a server's retry-after is honoured for."""
-BASE_WAIT, LONGEST_BACKOFF = 0.5, 8.0
-"""Seconds: the n-th wait is random, between zero and BASE_WAIT · 2ⁿ, and at most LONGEST_BACKOFF."""
+_BASE_WAIT, _LONGEST_BACKOFF = 0.5, 8.0
+"""Seconds: the n-th wait is random, between zero and _BASE_WAIT · 2ⁿ, and at most _LONGEST_BACKOFF."""
 _TOO_MANY_FACTOR = 8
 """Servers count requests per minute: after too many of them, waits are longer by this factor."""
 
@@ -88,11 +88,9 @@ def describe_failure(failure: ModelCallError) -> tuple[str, int]:
     return ("no reply in time" if isinstance(failure.__cause__, TimeoutError) else "the call failed"), 1
 
 
-def seconds_to_wait(
-    attempt: int, failure: FailedCall, *, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
-) -> float:
+def seconds_to_wait(attempt: int, failure: FailedCall, *, base: float = _BASE_WAIT) -> float:
     """Return the seconds to wait after `attempt` earlier failures: as the server asked, else a doubling backoff."""
-    most, asked = min(longest, base * 2**attempt), failure.retry_after
+    most, asked = min(_LONGEST_BACKOFF, base * 2**attempt), failure.retry_after
     jitter = random.uniform(0, most)
     # NaN, which a third-party model may pass on, counts as no request to wait.
     if asked is not None and asked == asked:
@@ -111,12 +109,10 @@ class RetryingModel:
     The usage includes the failed attempts; a repetition in another form is none.
     """
 
-    def __init__(
-        self, model: LanguageModel, *, attempts: int = 4, base: float = BASE_WAIT, longest: float = LONGEST_BACKOFF
-    ) -> None:
+    def __init__(self, model: LanguageModel, *, attempts: int = 4, base: float = _BASE_WAIT) -> None:
         self.name = model.name
         self.bounds_calls = bool(getattr(model, "bounds_calls", False))
-        self._model, self._attempts, self._base, self._longest = model, attempts, base, longest
+        self._model, self._attempts, self._base = model, attempts, base
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the first successful reply; raises the last failure."""
@@ -136,8 +132,7 @@ class RetryingModel:
                 if not known.retryable or attempt == self._attempts:
                     known.usage, known.tries = spent, attempt
                     raise known from failure
-                wait = seconds_to_wait(attempt - 1, known, base=self._base, longest=self._longest)
-                await asyncio.sleep(wait)
+                await asyncio.sleep(seconds_to_wait(attempt - 1, known, base=self._base))
 
 
 class DeadlineModel:

@@ -29,15 +29,14 @@ VIEW_ROWS = 12  # of a table that are embedded, spread evenly, as neighbouring r
 
 @dataclass(frozen=True)
 class Dense:
-    """Builds indexes of one vector per table, of its first `max_chars` characters."""
+    """Builds indexes of one vector per table, of its first MAX_CHARS characters."""
 
     store: VectorStore
-    max_chars: int = MAX_CHARS
     name: str = "dense"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> DenseIndex:
         chosen = parse_fields(fields)
-        ids, texts, starts = collect_texts(corpus, lambda table: [table_text(table, chosen, max_chars=self.max_chars)])
+        ids, texts, starts = collect_texts(corpus, lambda table: [table_text(table, chosen, max_chars=MAX_CHARS)])
         return DenseIndex(ids, self.store.vectors(texts), starts, self.store)
 
 

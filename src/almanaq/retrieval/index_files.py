@@ -169,10 +169,10 @@ def read_sums(folder: Path, expected: str) -> SegmentChecksums:
     head, _, rest = content.partition(b"\n")
     sizes = {str(name): int(size) for name, size in json.loads(head).items()}
     sums = np.frombuffer(rest, dtype="<u4")
-    ends = np.cumsum([(size + _BLOCK_BYTES - 1) >> _SHIFT for size in sizes.values()])
+    ends = np.cumsum([0, *((size + _BLOCK_BYTES - 1) >> _SHIFT for size in sizes.values())])
     if ends[-1] != len(sums):
         raise ValueError(f"{folder.name}/{SUMS} holds {len(sums)} sums of {ends[-1]} blocks")
-    return SegmentChecksums(sizes, dict(zip(sizes, np.split(sums, ends[:-1]), strict=True)))
+    return SegmentChecksums(sizes, dict(zip(sizes, np.split(sums, ends[1:-1]), strict=True)))
 
 
 def _hash(content: bytes) -> str:

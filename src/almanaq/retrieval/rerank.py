@@ -277,9 +277,11 @@ def rank_candidates(ids: Sequence[TableId], scored: ScoredCandidates, weights: W
     scores = list(map(float, scored.scores))
     # Tables that were not reranked follow in their order, below the last score.
     scores += [scores[-1] - 1.0 - rank for rank in range(len(ids) - len(scores))]
-    chance = weights.doubt.chance(scored.figures(size)) if weights.doubt else None
-    fits = chance is None or weights.doubt is None or chance >= weights.doubt.threshold
-    return JudgedRanking(tuple(map(Hit, ids, scores)), chance, fits)
+    ranking = tuple(map(Hit, ids, scores))
+    if weights.doubt is None:
+        return JudgedRanking(ranking, None, fits=True)
+    chance = weights.doubt.chance(scored.figures(size))
+    return JudgedRanking(ranking, chance, chance >= weights.doubt.threshold)
 
 
 def fuse_scores(standard: Mapping[str, Scores]) -> Scores:

@@ -258,6 +258,7 @@ class SegmentWriter:
         starts = made.starts()[:-1][order]
         weights = _take_ranges(made.weights, starts, held)
         begins = np.concatenate([[0], np.cumsum(held)]).astype(np.int64)
+        # Every term occurs in a table: reduceat needs ranges that hold something.
         squares = [np.add.reduceat(each, begins[:-1]) for each in (weights, weights * weights) if len(held)]
         arrays: dict[str, NDArray[Any]] = {
             "terms": hashes[order],

@@ -118,7 +118,6 @@ class StoredHybrid:
 
     index: StoredIndex
     embedder: Embedder
-    weight: float = 1.0  # of the vector score; words have weight 1
     exact: int = EXACT  # tables up to which all cosines are computed
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
@@ -128,7 +127,7 @@ class StoredHybrid:
         """Return the k tables with the highest fused scores, best first."""
         check_k(k)
         places, words, dense, _ = self.candidates(question, k)
-        scores = words + self.weight * dense
+        scores = words + dense
         return [(self.index.entry(int(places[place])), float(scores[place])) for place in top_k(scores, k)]
 
     def candidates(self, question: str, k: int) -> tuple[NDArray[np.intp], Scores, Scores, Scores]:

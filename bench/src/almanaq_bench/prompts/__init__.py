@@ -21,6 +21,7 @@ SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "table_verify": strict_object(
         {"reasoning": _TEXT, "verdict": one_of("true", "false", "not enough"), "tables": _NUMBERS}
     ),
+    "table_rank": strict_object({"tables": _NUMBERS}),
     "table_sql": strict_object({"reasoning": _TEXT, "sql": _TEXT}),
     "no_context": strict_object({"answer": _TEXT_OR_NULL}),
     "table_summary": strict_object({"title": _TEXT, "summary": _TEXT}),

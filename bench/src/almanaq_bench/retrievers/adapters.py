@@ -96,8 +96,7 @@ class FunctionRetriever:
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:
         """Call the function with the declared text of every table. Raises SourceError for an empty corpus."""
         chosen = parse_fields(fields)
-        tables = require_tables(corpus)
-        made = self.make([_to_text(table, table_text(table, chosen)) for table in tables])
+        made = self.make([_to_text(table, table_text(table, chosen)) for table in check_distinct(corpus)])
         if inspect.isroutine(made) or isinstance(made, type):
             raise UsageError(f"retriever {self.name!r} returned a function instead of a retriever")
         return self.adapt(made, self.name).index(corpus, fields)
@@ -148,10 +147,6 @@ def _accepts(method: Callable[..., object], parameter: str) -> bool:
 
 def _to_text(table: Table, text: str) -> TableText:
     return TableText(text, {"database_id": table.id.database, "table_id": table.id.table, "title": table.title})
-
-
-def require_tables(corpus: Corpus) -> list[Table]:
-    return list(check_distinct(corpus))
 
 
 @dataclass(frozen=True)

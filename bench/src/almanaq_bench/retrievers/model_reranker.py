@@ -14,12 +14,12 @@ from almanaq.errors import UsageError
 from almanaq.event_loops import run_sync
 from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.prompted_reader import ask_model
-from almanaq.models.prompts import task_prompt
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
 from almanaq.models.text_calls import MalformedReply, parse_object
 from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, TableIndex, check_k
 from almanaq.retrieval.retriever_names import OpenedRetriever, RetrieverParts, open_retriever
+from almanaq_bench.prompts import bench_prompt
 
 CANDIDATES = 20
 """Tables that the model reads per question."""
@@ -54,7 +54,6 @@ class JudgeReranker:
     first: Retriever
     judge: Judge
     candidates: int = CANDIDATES
-    max_chars: int = MAX_CHARS
 
     @property
     def name(self) -> str:
@@ -64,7 +63,7 @@ class JudgeReranker:
         """Index a corpus with the first retriever, and keep the start of each table's text for the judge."""
         chosen = parse_fields(fields)
         index = self.first.index(corpus, fields)
-        texts = {table.id: table_text(table, chosen, max_chars=self.max_chars) for table in corpus}
+        texts = {table.id: table_text(table, chosen, max_chars=MAX_CHARS) for table in corpus}
         return JudgeRerankerIndex(index, self.judge, texts, self.candidates)
 
 
@@ -130,7 +129,7 @@ class LanguageModelJudge:
     async def _scores(self, question: str, texts: Sequence[str]) -> Verdict:
         if len(texts) < 2:
             return [0.0] * len(texts)
-        prompt = task_prompt("table_rank", {"question": question, "tables": texts})
+        prompt = bench_prompt("table_rank", {"question": question, "tables": texts})
         try:
             order, _, _ = await ask_model(self._model, prompt, _parse_order)
         except UnusableReply as unusable:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from almanaq.corpus.table import Corpus, Table, TableId
+from almanaq.corpus.table import Corpus, Table, TableId, check_distinct
 from almanaq.errors import BenchmarkError, MissingExtraError, UsageError, suggest
 from almanaq.models.embedders.base import normalize
 from almanaq.retrieval.protocols import Ranking, Retriever, TableIndex, check_k, top_k
@@ -31,7 +31,6 @@ from almanaq_bench.retrievers.adapters import (
     has_methods,
     instantiate,
     make_ranking,
-    require_tables,
 )
 
 BATCH = 64
@@ -205,7 +204,7 @@ class PaperRetriever:
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
         """Pass the corpus on in batches, as the paper's code does. Raises SourceError where it is empty."""
-        tables = require_tables(corpus)
+        tables = list(check_distinct(corpus))
         dataset = self.dataset or _content_name(tables)
         _bind_dataset_name(self.found.embed_corpus, dataset)(_entries(tables, _form_of(self.found), self.batch))
         if _answers_batches(self.found):
@@ -223,7 +222,7 @@ class PaperEmbedder:
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> TableIndex:  # noqa: ARG002
         """Embed the corpus, entry by entry. Raises SourceError where it is empty."""
-        tables = require_tables(corpus)
+        tables = list(check_distinct(corpus))
         dataset = self.dataset or _content_name(tables)
         embed = _bind_dataset_name(self.found.embed_corpus, dataset)
         form = _form_of(self.found)

@@ -141,20 +141,18 @@ class Hybrid:
     """Makes indexes that fuse BM25 and dense scores.
 
     Args:
-        weight: the worth of the dense score beside BM25's 1.
         company: the worth of the best scores of a table's database beside its own.
     """
 
     lexical: BM25
     dense: Dense
-    weight: float = 1.0
     company: float = 0.5
     name: str = "hybrid"
 
     def index(self, corpus: Corpus, fields: Sequence[str]) -> HybridIndex:
         """Index a corpus both ways. Raises as BM25 and Dense do."""
         lexical, dense = self.lexical.index(corpus, fields), self.dense.index(corpus, fields)
-        return HybridIndex(lexical, dense, group_by_database(lexical.ids), self.weight, self.company)
+        return HybridIndex(lexical, dense, group_by_database(lexical.ids), self.company)
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,6 @@ class HybridIndex:
     lexical: BM25Index
     dense: DenseIndex
     databases: Databases
-    weight: float
     company: float
 
     @property
@@ -177,5 +174,5 @@ class HybridIndex:
 
     def scores(self, questions: Sequence[str]) -> Scores:
         """Return the fused scores, shape (questions, tables)."""
-        own = standardize(self.lexical.sums(questions)) + self.weight * standardize(self.dense.scores(questions))
+        own = standardize(self.lexical.sums(questions)) + standardize(self.dense.scores(questions))
         return own + self.company * self.databases.pool(own) if self.company else own

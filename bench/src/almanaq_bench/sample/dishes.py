@@ -40,9 +40,7 @@ def serves(dishes: str, question: str) -> str | None:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(
-        _singular(w) for w in re.findall(r"[^\W\d_]+", text.lower()) if w not in ("and", "with", "the", "of", "a")
-    )
+    return tuple(_singular(w) for w in re.findall(r"[^\W\d_]+", text.lower()) if w not in _SMALL)
 
 
 def _singular(word: str) -> str:

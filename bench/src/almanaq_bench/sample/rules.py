@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 Form = Literal["yes", "no", "value"]
 
@@ -38,13 +39,19 @@ def parse_question(question: str) -> QuestionMeaning | None:
     is_open = bool(_OPEN.match(text))
     if is_open and _ATMOSPHERE.search(text):
         return QuestionMeaning(_MOODS, "value")
-    for rule in tomllib.loads(files(__package__).joinpath("rules.toml").read_text("utf-8"))["rule"]:
+    for rule in _read_rules():
         for form in ("opposite", "asks"):
             if any(re.search(pattern, text) for pattern in rule.get(form, ())):
                 return QuestionMeaning(
                     (rule["attribute"],), "value" if is_open else "no" if form == "opposite" else "yes"
                 )
     return None
+
+
+@cache
+def _read_rules() -> list[dict[str, Any]]:
+    rules: list[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("rules.toml").read_text("utf-8"))["rule"]
+    return rules
 
 
 # What an attribute is like, when it holds and when it does not.

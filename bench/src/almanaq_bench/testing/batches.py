@@ -27,9 +27,8 @@ class Batches:
         self._numbers = count()
         self.made: dict[str, dict[str, Any]] = {}
 
-    async def serve(self, method: str, path: str, body: bytes, answer: Answer) -> Outcome:
+    async def serve(self, method: str, path: str, query: str, body: bytes, answer: Answer) -> Outcome:
         """Return the reply to a request for a path below /v1."""
-        path, _, query = path.partition("?")
         match method, path.split("/")[2:]:
             case "POST", ["files"]:
                 return Outcome.of({"id": self._keep(body.split(b"\r\n\r\n", 2)[2].rpartition(b"\r\n--")[0])})

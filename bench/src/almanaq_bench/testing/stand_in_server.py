@@ -169,8 +169,7 @@ class StandInServer:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if self._keep:
             self.ledger.heads.append((path, headers))
-        shown = path if path.startswith("/v1/batches?") else path.partition("?")[0]
-        outcome = await self._outcome(method, shown, headers, body, reader.at_eof)
+        outcome = await self._outcome(method, path, headers, body, reader.at_eof)
         if outcome.wait:
             await asyncio.sleep(outcome.wait)
         if outcome.raw is not None:
@@ -193,6 +192,7 @@ class StandInServer:
     async def _outcome(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, gone: Callable[[], bool]
     ) -> Outcome:
+        path, _, query = path.partition("?")
         if method == "GET" and path == "/v1/models":
             names = self._models or ()
             listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
@@ -202,7 +202,7 @@ class StandInServer:
             async def answer(line: bytes) -> Outcome:
                 return await self._outcome("POST", "/v1/chat/completions", headers, line, lambda: False)
 
-            return self._twist(path, {}, await self.batches.serve(method, path, body, answer))
+            return self._twist(path, {}, await self.batches.serve(method, path, query, body, answer))
         request = json.loads(body) if body else {}
         if method != "POST" or path not in ("/v1/chat/completions", "/v1/embeddings"):
             return self._twist(path, request, Outcome.error(404, f"no such path: {path}"))

@@ -6,7 +6,6 @@ import codecs
 import csv
 import errno
 import shutil
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -21,13 +20,12 @@ from almanaq.corpus.files.records import Records, flat_columns, read_json
 from almanaq.corpus.files.shape import MOST_BELOW, Header, clean_header
 from almanaq.corpus.files.sheets import read_workbook
 from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import raise_if_cancelled, until_cancelled
 from almanaq.errors import SourceError, first_line
 
 _CHUNK = 1 << 20
 _MOST_ON_DISK = 64 << 30
 _ROOM = 1 << 30  # bytes of a disk that unpacking leaves free; less than a chunk is unpacked wherever it fits
-_LOOK = 1 << 12  # rows read between two looks whether the reading is to end
 _SHOWN_LINES = 5
 _NO_HINTS = Hints()
 
@@ -123,14 +121,12 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
     rows = _read_numbered_rows(path, dialect, mended)
     if dialect.header:
         next(rows, None)
-    for line, row in rows:
+    for line, row in until_cancelled(rows):
         if width > 1 and not any(map(str.strip, row)):
             mended.blank.append(line)
             continue
         mended.rows += 1
         mended.last.append((line, len(row) < width))
-        if mended.rows % _LOOK == 0:
-            raise_if_cancelled()
         if len(row) != width:
             extra = any(row[width:])
             mended.short += len(row) < width
@@ -142,7 +138,6 @@ def read_delimited(path: Path, dialect: Dialect, mended: Repairs | None = None) 
 
 def _read_numbered_rows(path: Path, dialect: Dialect, mended: Repairs) -> Iterator[tuple[int, list[str]]]:
     """Yield (number of the line that a row ends on, its fields); blank lines are skipped."""
-    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     mode = _find_quoting(path, dialect, mended)
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         for _ in range(dialect.skip):
@@ -162,9 +157,8 @@ def _find_quoting(path: Path, dialect: Dialect, mended: Repairs) -> Literal[0, 3
     with path.open(encoding=dialect.encoding, errors=dialect.errors, newline="") as lines:
         reader = csv_reader(lines, dialect.separator, dialect.escape, strict=True)
         try:
-            for number, _ in enumerate(reader):
-                if number % _LOOK == 0:
-                    raise_if_cancelled()
+            for _ in until_cancelled(reader):
+                pass
         except csv.Error as error:
             mended.quotes = reader.line_num
             return csv.QUOTE_NONE if "unexpected end" in str(error) else csv.QUOTE_MINIMAL

@@ -16,7 +16,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any
 
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import raise_if_cancelled, until_cancelled
 from almanaq.errors import SourceError
 
 Record = Mapping[str, Any]
@@ -25,7 +25,6 @@ _MOST_KEYS = 200  # an object with more keys over all records maps names to valu
 _DEEPEST = 8
 _LEAST_NAMED, _ALIKE = 3, 0.9  # fewer objects in one are as likely parts of settings
 _MOST_EXAMPLES = 3
-_LOOK = 1 << 12  # records read between two looks whether the reading is to end
 _LONGEST_BEGINNING = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -77,9 +76,7 @@ def _read_lines(path: Path, name: str) -> Records:
     faults: list[str] = []
     count = 0
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        for number, line in enumerate(lines, start=1):
-            if number % _LOOK == 0:
-                raise_if_cancelled()
+        for number, line in enumerate(until_cancelled(lines), start=1):
             if not line.strip():
                 continue
             value, fault = _parse_line(line)
@@ -99,7 +96,7 @@ def _read_lines(path: Path, name: str) -> Records:
 def _parse_line(line: str) -> tuple[Any, str]:
     try:
         value = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
         return None, f"one object per line, not a {type(value).__name__}"
@@ -111,9 +108,9 @@ def _read_document(path: Path, name: str) -> Records:
     """Read a file that is one JSON value, or objects one after another."""
     try:
         value = _parse_values(path.read_text(encoding="utf-8-sig", errors="replace"))
-    except json.JSONDecodeError as error:
-        where = f"{error.msg}: char {error.pos:,}"
-        raise SourceError(f"{name} is not JSON ({where}): fix it there, or write one object per line") from error
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or lists too deep
+        why = f"{error.msg}: char {error.pos:,}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise SourceError(f"{name} is not JSON ({why}): fix it there, or write one object per line") from error
     notes: tuple[str, ...] = ()
     whole: Record | None = None
     if isinstance(value, dict):
@@ -147,12 +144,11 @@ def _parse_values(text: str) -> Any:
 
     Arrays are read value by value: Ctrl-C would wait for one call over all of a large file.
     """
-    text = text.strip()
-    decode = json.JSONDecoder().raw_decode
-    if not text.startswith(("[", "{")):
+    decode, at = json.JSONDecoder().raw_decode, _skip_space(text, 0)
+    if not text.startswith(("[", "{"), at):
         return json.loads(text)
-    array = text[0] == "["
-    values, at = [], _SPACE.match(text, int(array)).end()  # type: ignore[union-attr]
+    array = text[at] == "["
+    values, at = [], _skip_space(text, at + array)
     closed = array and text.startswith("]", at)
     while at < len(text) and not closed:
         raise_if_cancelled()
@@ -161,16 +157,21 @@ def _parse_values(text: str) -> Any:
         value, at = decode(text, at)
         # Each value comes with keys of its own, as long as they may be.
         values.append({intern(key): inner for key, inner in value.items()} if isinstance(value, dict) else value)
-        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        at = _skip_space(text, at)
         if array and not (closed := text.startswith("]", at)):
             if not text.startswith(",", at):
                 raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-            at = _SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+            at = _skip_space(text, at + 1)
     if array and not closed:
         raise json.JSONDecodeError("Expecting value", text, at)
-    if closed and text[at + 1 :].strip():
-        raise json.JSONDecodeError("Extra data", text, at + 1)
+    if closed and (at := _skip_space(text, at + 1)) < len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
     return values if array or len(values) > 1 else values[0]
+
+
+def _skip_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def reshape_rows(value: Mapping[str, Any]) -> list[Record] | None:
@@ -240,9 +241,7 @@ def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[Re
 def flat_columns(rows: Sequence[Record], depth: int = 0) -> dict[str, list[Any]]:
     """Return the values of each key, objects opened up into columns of their own; lists of objects stay lists."""
     columns: dict[str, list[Any]] = {}
-    for at, row in enumerate(rows):
-        if at % _LOOK == 0:
-            raise_if_cancelled()
+    for at, row in enumerate(until_cancelled(rows)):
         for key, value in row.items():
             if key not in columns:
                 columns[key] = [None] * len(rows)

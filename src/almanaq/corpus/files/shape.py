@@ -173,6 +173,7 @@ def _sums_up(row: Row, column: Callable[[int], list[float]]) -> bool:
     rest = [at for at in filled[1:] if row[at] != label]  # a merged cell repeats the word
     sums = [_is_sum(as_number(row[at]), column(at)) for at in rest]
     means = [_is_mean(as_number(row[at]), column(at)) for at in rest]
+    # A row that holds the word alone counts, too: its formulas were never computed.
     return (any(sums) or not rest) and all(sum_ or mean for sum_, mean in zip(sums, means, strict=True))
 
 

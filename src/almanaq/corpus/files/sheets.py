@@ -29,12 +29,11 @@ from almanaq.corpus.files.shape import (
     split_tables,
 )
 from almanaq.corpus.files.sniff import has_header, number_columns
-from almanaq.corpus.read_cancellation import raise_if_cancelled
+from almanaq.corpus.read_cancellation import until_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
 
 MOST_BYTES = 300 << 20  # a workbook with more XML takes minutes, and the memory of a large machine
 _MOST_MERGED = 1 << 20  # cells at most that are looked at in ranges that are merged
-_LOOK = 1 << 12  # rows read between two looks whether the reading is to end
 _SHOWN = 3
 _CELL = re.compile(rb"<c\b(?P<about>[^>]*?)(?:/>|>(?P<inner>.*?)</c>)", re.DOTALL)
 _PLACE = re.compile(rb'\br="([A-Z]{1,3})([0-9]+)"')
@@ -102,11 +101,7 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
 
 def _read_rows(sheet: Any, details: _Details | None) -> tuple[list[Numbered], list[str]]:
     """Return the rows of a sheet with their numbers, cells that are merged each with the value of their first."""
-    rows: list[list[Any]] = []
-    for number, row in enumerate(sheet.iter_rows()):
-        if number % _LOOK == 0:
-            raise_if_cancelled()
-        rows.append([_convert(value) for value in row])
+    rows: list[list[Any]] = [[_convert(value) for value in row] for row in until_cancelled(sheet.iter_rows())]
     if sheet.end is None:
         return list(enumerate(rows, start=1)), []
     top, left = sheet.end[0] + 1 - len(rows), sheet.start[1]

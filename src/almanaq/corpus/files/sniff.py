@@ -302,6 +302,7 @@ def _read_beginning(path: Path, encoding: str, errors: str) -> str:
 
 
 def csv_reader(lines: Iterable[str], separator: str, escape: Escape = '"', *, strict: bool = False) -> Any:
+    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     if separator == SPACES:
         lines = (f"{line.strip()}\n" for line in lines)
         return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=strict)
@@ -322,7 +323,6 @@ def _is_at_fault(text: str, separator: str, escape: Escape) -> bool:
 
 def _read_rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
     """Return the rows of a beginning of a file, without empty ones."""
-    csv.field_size_limit(sys.maxsize if sys.maxsize < 2**31 else 2**31 - 1)  # a cell may hold a whole document
     found = []
     for row in csv_reader(io.StringIO(text, newline=""), separator, escape):
         if row and not (len(row) == 1 and row[0].isspace()):
