@@ -40,7 +40,7 @@ def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query |
     limit = select.args.get("limit")
     if limit is not None:
         count = limit.args.get("expression") or limit.args.get("count")
-        if not isinstance(count, exp.Literal) or count.is_string or int(count.name) <= rows:
+        if not isinstance(count, exp.Literal) or not count.is_int or int(count.name) <= rows:  # `LIMIT 1e3` is none
             return select
     bounded = select.copy()
     bounded.set("limit", exp.Limit(expression=exp.Literal.number(rows + 1)))
