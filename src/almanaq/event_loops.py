@@ -15,6 +15,16 @@ from weakref import WeakKeyDictionary
 T = TypeVar("T")
 
 
+@contextmanager
+def set_within(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Have a context variable hold a value inside the block, as `with variable.set(value)` does from Python 3.14 on."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 class CancelToken:
     """Ends, when `cancel` is called from any thread, what is under way inside its `scope` blocks.
 
@@ -44,11 +54,8 @@ class CancelToken:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Have queries and model calls that begin in this block end when this is canceled."""
-        token = _tokens.set((*_tokens.get(), self))
-        try:
+        with set_within(_tokens, (*_tokens.get(), self)):
             yield
-        finally:
-            _tokens.reset(token)
 
     @contextmanager
     def hold_task(self, task: asyncio.Task[Any], loop: asyncio.AbstractEventLoop) -> Iterator[None]:

@@ -48,6 +48,10 @@ CAST = "answer(body, 'q')::uuid"
         (f"SELECT id FROM t WHERE {CAST} > '{REPLIES['a']}' OR id = 2 ORDER BY {CAST}", [(3,), (2,)]),
         (f"SELECT count(*) FROM t GROUP BY {CAST} ORDER BY {CAST}", [(1,), (1,), (1,)]),
         (f"SELECT id FROM t WHERE {CAST} IS NULL LIMIT 1", [(2,)]),
+        (
+            f"SELECT id FROM (SELECT * FROM t ORDER BY id FETCH FIRST 2 ROWS WITH TIES) q WHERE {CAST} IS NULL",
+            [(2,)],
+        ),
     ],
 )
 def test_a_cast_that_the_server_refuses_is_null_and_counted(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+import almanaq
+from almanaq.errors import UnsupportedError
 from almanaq.options import Options
 
 from .support import Asked, texts
@@ -81,3 +84,19 @@ def test_the_options_of_each_run_hold(world: World) -> None:
     with pytest.raises(BudgetExceeded):
         world.asked.con.sql(SPLIT, options=Options(order="table", max_calls=1, link=False))
     assert len(world.asked.rows(SPLIT)) == 3
+
+
+def test_the_tree_of_a_bound_query_is_its_callers_own(world: World) -> None:
+    engine, sql = world.asked.con.engine, "SELECT id FROM t ORDER BY id"
+    engine.bound(sql).tree.set("order", None)
+    assert engine.bound(sql).tree.args["order"]
+
+
+def test_what_a_star_stands_for_is_asked_of_the_table_as_it_is_now() -> None:
+    with duckdb.connect() as own:
+        own.execute("CREATE TABLE t AS SELECT 1 AS a")
+        engine = almanaq.connect(own).engine
+        engine.bound("SELECT * FROM t")
+        own.execute("ALTER TABLE t ADD COLUMN b INTEGER")
+        with pytest.raises(UnsupportedError, match="what \\* stands for"):
+            engine.bound("SELECT * FROM t")

@@ -84,10 +84,11 @@ def test_what_is_written_as_it_comes_is_what_a_query_gives(suql: str) -> None:
         "SELECT n FROM t LIMIT 3",
         "SELECT n FROM t UNION ALL SELECT n FROM t",
         "SELECT n FROM t ORDER BY n",
+        "SELECT n FROM t GROUP BY n, answer(s, 'q') LIMIT 3.0",
     ],
 )
 def test_no_more_rows_are_read_than_are_wanted(suql: str) -> None:
-    with almanaq.connect(TABLES, max_rows=2) as connection:
+    with almanaq.connect(TABLES, model=FunctionModel(lambda text, _: text), max_rows=2) as connection:
         cut = connection.sql(suql)
         assert (len(cut), cut.trace.partial) == (2, True)
         assert "only the first 2" in cut.trace.warnings[0]

@@ -13,13 +13,14 @@ import os
 import threading
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from almanaq.errors import BudgetExceeded, SourceError
+from almanaq.event_loops import set_within
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 
@@ -207,21 +208,13 @@ def spending(budget: Budget | None = None) -> Iterator[Spending]:
 @contextmanager
 def enter_account(account: Spending) -> Iterator[Spending]:
     """Also record spending inside the block in this account, which may be entered several times."""
-    token = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
-    try:
+    with set_within(_ACCOUNTS, (*_ACCOUNTS.get(), account)):
         yield account
-    finally:
-        _ACCOUNTS.reset(token)
 
 
-@contextmanager
-def operator(name: str) -> Iterator[None]:
+def operator(name: str) -> AbstractContextManager[None]:
     """Name the operator of the calls inside the block."""
-    token = _OPERATOR.set(name)
-    try:
-        yield
-    finally:
-        _OPERATOR.reset(token)
+    return set_within(_OPERATOR, name)
 
 
 def record_usage(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "") -> None:

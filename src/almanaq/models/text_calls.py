@@ -6,10 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from almanaq.event_loops import set_within
 from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts import QUOTES, one_of
 from almanaq.models.prompts import strict_object as _object
@@ -294,14 +295,9 @@ class ServedQuestion:
 _SERVED: ContextVar[ServedQuestion | None] = ContextVar("almanaq_served_question", default=None)
 
 
-@contextmanager
-def serve_question(served: ServedQuestion) -> Iterator[None]:
+def serve_question(served: ServedQuestion) -> AbstractContextManager[None]:
     """Have the text calls inside the block serve a person's question."""
-    token = _SERVED.set(served)
-    try:
-        yield
-    finally:
-        _SERVED.reset(token)
+    return set_within(_SERVED, served)
 
 
 def served_question() -> ServedQuestion:

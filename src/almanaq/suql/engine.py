@@ -145,14 +145,7 @@ class Engine:
         async for row in stream(self._context(), self.plan(query, parameters), self._options):
             yield row
 
-    def write(
-        self,
-        query: str,
-        parameters: Parameters | None = (),
-        *,
-        to: Callable[[pa.Table], None],
-        options: Options | None = None,
-    ) -> Result:
+    def write(self, query: str, parameters: Parameters | None = (), *, to: Callable[[pa.Table], None]) -> Result:
         """Run a query and hand its rows on, some at a time; give the last of them, with the trace of all.
 
         No quotes are kept. However many rows there are, no more than some are held.
@@ -161,11 +154,10 @@ class Engine:
         async def sink(table: pa.Table) -> None:
             to(table)
 
-        chosen = self._merge_options(options)
-        known = self._prepare(query, parameters, chosen)
+        known = self._prepare(query, parameters, self._options)
         given: dict[str, Any] = {"statements": known.statements, "sink": sink, "row_by_row": False, "cited": False}
         with errors_placed(query, self.catalog):
-            return run_sync(execute(self._context(), known.plan, chosen, suql=query, **given))[0]
+            return run_sync(execute(self._context(), known.plan, self._options, suql=query, **given))[0]
 
     def check(self, query: str) -> None:
         with within_limits(), errors_placed(query, self.catalog):

@@ -27,6 +27,7 @@ from almanaq.suql.text_functions import expand_fields
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
+_BOUND_KEPT = 20
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Planner:
     typed: bool
     check: Callable[[LogicalPlan, Options], None]
     private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    _bound: dict[Statement, BoundQuery] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def read(self, query: str, options: Options) -> Statement:
         dialect = self.language.dialect
@@ -69,10 +71,18 @@ class Planner:
             self.language.names(statement, parameters)
 
     def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
-        bound = bind(statement, self.language, self.catalog, parameters)
-        read_conditions(nodes(bound.tree), self.catalog, statement.text)
-        check_grouped_answers(bound.tree, statement.text)
-        return bound
+        """Return a query with its names resolved; the tree is the caller's own, since planning uses it up."""
+        bound = None if parameters else self._bound.get(statement)
+        if bound is None or bound.names != self.language.names(statement):  # a live table may have other columns now
+            bound = bind(statement, self.language, self.catalog, parameters)
+            read_conditions(nodes(bound.tree), self.catalog, statement.text)
+            check_grouped_answers(bound.tree, statement.text)
+            if parameters:
+                return bound
+            if len(self._bound) >= _BOUND_KEPT:
+                self._bound.pop(next(iter(self._bound)), None)
+            self._bound[statement] = bound
+        return replace(bound, tree=bound.tree.copy())
 
     def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:
         """Return the plan of a statement that is planned whole, before the optimizer's rules."""
@@ -110,14 +120,13 @@ class Planner:
         try:
             return private_columns_shown(bind(statement, self.language, self.catalog, parameters).tree, self.catalog)
         except QueryError:
-            read = [relation for name in statement.relations if (relation := self.catalog.find(name)) is not None]
+            read = filter(None, map(self.catalog.find, statement.relations))
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
 
     def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
         """Return whether a literal of a statement is to be linked to the values of an ENUM."""
-        read = (relation for name in statement.relations if (relation := self.catalog.find(name)) is not None)
-        may_link = any(c.kind is ColumnKind.ENUM and c.values for relation in read for c in relation.columns)
-        if not options.link or not may_link:
+        read = filter(None, map(self.catalog.find, statement.relations))
+        if not options.link or not any(c.kind is ColumnKind.ENUM and c.values for r in read for c in r.columns):
             return False
         try:
             plan = self._logical(statement, parameters, options, "")

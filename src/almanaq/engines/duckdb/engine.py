@@ -27,7 +27,7 @@ from almanaq.suql.catalog.reading import (
     SAMPLE_ROWS,
     ColumnSample,
     declared_column,
-    flat,
+    flatten,
     holds_value,
     infer_kind,
     relation_names,
@@ -185,7 +185,7 @@ class CatalogReader:
             rows, relation = [], replace(relation, unread=first_line(error))
         columns = []
         for position, column in enumerate(relation.columns):
-            values: Iterable[str] = map(str, flat(row[position] for row in rows))
+            values: Iterable[str] = map(str, flatten(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
                 # Where the first rows say nothing of the column, others may.

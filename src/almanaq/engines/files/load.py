@@ -117,17 +117,17 @@ def open_files(
     found = cache.open(key) if cache is not None and key else None
     connection, loaded = found or (open_instance(), Loaded())
     on_close = None
-    if found is None:
-        try:
+    try:
+        if found is None:
             connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
             with current_read().interrupting(connection.interrupt):
                 loaded = _load(connection, listing, declared, name, ViewTime(seconds))
             save = cache.prepare(connection, key, loaded) if cache is not None and key and loaded.lasting else None
             on_close = partial(_close, save, held)
-        except BaseException:
-            connection.close()
-            raise
-    lock_paths(connection, listing)
+        lock_paths(connection, listing)
+    except BaseException:
+        connection.close()
+        raise
     return DuckDBDatabase(
         connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=on_close
     )

@@ -252,8 +252,8 @@ def _stub(text: str, effort: int) -> str:
         for node in walk(tree):
             for item in _operands(node):
                 kind = item.WhichOneof("node")
-                text = kind == "a_const" and item.a_const.HasField("sval")
-                if text or (kind == "func_call" and is_text_call(item.func_call)):
+                is_text = kind == "a_const" and item.a_const.HasField("sval")
+                if is_text or (kind == "func_call" and is_text_call(item.func_call)):
                     item.ClearField(kind)
                     item.a_const.isnull = True
     for part in reversed(list(walk(tree, wrapped=True))):  # those within a call before it

@@ -181,7 +181,6 @@ class SparkQuerySession(MultiStreamSession):
         sql: str,
         batch_rows: int = 2048,
         first_rows: int | None = None,  # noqa: ARG002
-        parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
         places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
@@ -190,7 +189,7 @@ class SparkQuerySession(MultiStreamSession):
         try:
             with self._translate_errors(work):
                 self._watch.before(places, work.tag)
-                found = self._remote.batches(sql, work.tag, parameters)
+                found = self._remote.batches(sql, work.tag)
                 first = next(found, None)
         except BaseException:
             self._forget(work)

@@ -7,13 +7,14 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from almanaq.event_loops import set_within
 from almanaq.models.protocols import Message, Prompt
 
 _SPLIT = re.compile(r"\n---(user|assistant)---\n")
@@ -34,18 +35,13 @@ def draw_fence() -> str:
     return _shared.get() or secrets.token_hex(4)
 
 
-@contextmanager
-def one_fence(conversation: str = "") -> Iterator[None]:
+def one_fence(conversation: str = "") -> AbstractContextManager[None]:
     """Let all requests share a fence, so that what precedes new rows is one prefix, which servers keep.
 
     Turns of one `conversation` have the same fence; without it, an outer `one_fence` goes on.
     """
     named = hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
-    token = _shared.set(named if conversation else draw_fence())
-    try:
-        yield
-    finally:
-        _shared.reset(token)
+    return set_within(_shared, named if conversation else draw_fence())
 
 
 def one_line(text: str) -> str:

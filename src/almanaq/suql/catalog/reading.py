@@ -259,12 +259,8 @@ def distinct_values(relation: Relation, column: Column, limit: int, dialect: str
     )
 
 
-def flatten(values: Iterable[Any]) -> tuple[str, ...]:
-    """Return the non-null values, the elements of arrays among them."""
-    return tuple(flat(values))
-
-
-def flat(values: Iterable[Any]) -> Iterator[str]:
+def flatten(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the non-null values, the elements of arrays among them."""
     for value in values:
         if isinstance(value, list):
             yield from (v for v in value if v is not None)

@@ -416,7 +416,7 @@ def as_written(name: str) -> str:
 _TABLES = re.compile(r"\s*(?:show\s+(?:all\s+)?tables|\\dt?|\.tables)\s*;?\s*", re.I)
 
 
-def list_tables(text: str, catalog: Catalog, dialect: str = "duckdb") -> str | None:
+def list_tables(text: str, catalog: Catalog, dialect: str) -> str | None:
     """Return the query that answers SHOW TABLES, from what is known of the relations; None for any other text."""
     if not _TABLES.fullmatch(text):
         return None

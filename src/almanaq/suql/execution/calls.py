@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -121,7 +122,7 @@ class TextCalls:
         digest = found.begun.copy()
         for passage in passages:
             _add(digest, passage)
-        return digest.digest(), TextCall(found.function, passages, *found.others)
+        return digest.digest(), found.call(passages)
 
     def _asked_of(self, site: Site, question: str, options: tuple[str, ...]) -> _Asked:
         alike = [each for asked in (question, None) for each in self._sites.get((*_kind_of(site), asked), ())]
@@ -129,20 +130,25 @@ class TextCalls:
         about = {each.about for each in alike}
         # A person reads the answer as it is where no query compares it, casts it or lists what it may be.
         is_open = site.function == "answer" and site.type == "text" and not options and not compared
-        others = (
-            *(question, site.type, options, compared),
-            # A question that the query writes out is the query's own, also where a row makes the same.
-            question not in self._written,
-            # Of equal documents in several columns one call is made, which cannot say where they stand.
-            about.pop() if len(about) == 1 else "",
-            self._served.question if is_open else "",
-            id(site) in self._beside,
-        )
         function: Literal["answer", "summary"] = "summary" if site.function == "summary" else "answer"
+        call = partial(
+            TextCall,
+            function,
+            question=question,
+            type=site.type,
+            options=options,
+            compared=compared,
+            # A question that the query writes out is the query's own, also where a row makes the same.
+            from_rows=question not in self._written,
+            # Of equal documents in several columns one call is made, which cannot say where they stand.
+            about=about.pop() if len(about) == 1 else "",
+            served=self._served.question if is_open else "",
+            beside=id(site) in self._beside,
+        )
         begun = hashlib.blake2b(digest_size=16)
         for part in (function, site.type, question, "\x1e".join(options)):
             _add(begun, part)
-        return _Asked(site, question, options, function, others, begun)
+        return _Asked(site, question, options, call, begun)
 
     @property
     def unknown(self) -> int:
@@ -378,13 +384,12 @@ def _kind_of(site: Site) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the calls of one site with one question have in common: their arguments, and their hash as it begins."""
+    """What the calls of one site with one question have in common: all but their passages, and the hash's beginning."""
 
     site: Site
     question: str
     options: tuple[str, ...]
-    function: Literal["answer", "summary"]
-    others: tuple[Any, ...]
+    call: partial[TextCall]
     begun: Any
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from almanaq.event_loops import set_within
 from almanaq.models.protocols import Quote
 from almanaq.suql.accuracy.estimates import Sample
 from almanaq.suql.accuracy.targets import Inference
@@ -226,6 +227,8 @@ def _indices(order: Any) -> pa.Array:
 
 Place = tuple[str, str, str, int]
 """(relation, key, column, passage) of an Evidence."""
+_MOST_CITED = 16_000_000
+"""Characters."""
 
 
 @dataclass
@@ -235,10 +238,9 @@ class CitedTexts:
     Attributes:
         texts: by place.
         moved: by place and start in characters, the start in UTF-16 units, where the two differ.
-        most: characters that are kept; what comes later is not kept, and its place is in `left_out`.
+        left_out: places of passages that are not kept, as there were too many before.
     """
 
-    most: int = 16_000_000
     texts: dict[Place, str] = field(default_factory=dict)
     moved: dict[tuple[Place, int], int] = field(default_factory=dict)
     left_out: set[Place] = field(default_factory=set)
@@ -250,7 +252,7 @@ class CitedTexts:
             self.moved[place, start] = start + beyond
         if place in self.texts:
             return
-        if self._held + len(text) > self.most:
+        if self._held + len(text) > _MOST_CITED:
             self.left_out.add(place)
             return
         self._held += len(text)
@@ -261,14 +263,11 @@ _keeper: ContextVar[CitedTexts | None] = ContextVar("almanaq_cited_texts", defau
 
 
 @contextmanager
-def citing(most: int = CitedTexts.most) -> Iterator[CitedTexts]:
+def citing() -> Iterator[CitedTexts]:
     """Keep the passages that the evidence of queries run in this block stands in."""
-    kept = CitedTexts(most)
-    token = _keeper.set(kept)
-    try:
+    kept = CitedTexts()
+    with set_within(_keeper, kept):
         yield kept
-    finally:
-        _keeper.reset(token)
 
 
 def keeper() -> CitedTexts | None:

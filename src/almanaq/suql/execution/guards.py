@@ -14,6 +14,7 @@ from almanaq.models.protocols import Models
 from almanaq.options import DEFAULT_MAX_CALLS, Options
 from almanaq.suql.language import Parameters
 from almanaq.suql.plan.blocks import is_plain, keeps_each_row
+from almanaq.suql.plan.joins import number_in
 from almanaq.suql.plan.sites import literal_options
 from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan, TextStage
 from almanaq.suql.text_functions import is_model_call
@@ -38,10 +39,8 @@ def limit_rows(select: exp.Query | NativeQuery, rows: int | None) -> exp.Query |
     if rows is None or not isinstance(select, exp.Select | exp.SetOperation):
         return select
     limit = select.args.get("limit")
-    if limit is not None:
-        count = limit.args.get("expression") or limit.args.get("count")
-        if not isinstance(count, exp.Literal) or count.is_string or int(count.name) <= rows:
-            return select
+    if limit is not None and ((count := number_in(limit)) is None or count <= rows):
+        return select
     bounded = select.copy()
     bounded.set("limit", exp.Limit(expression=exp.Literal.number(rows + 1)))
     return bounded

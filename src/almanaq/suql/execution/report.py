@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
+from almanaq.event_loops import set_within
 from almanaq.models.budget import Spending, SpendingLine, estimate_tokens
 from almanaq.models.protocols import Usage
 from almanaq.models.retrying import describe_failure
@@ -69,13 +70,8 @@ class Confirmation:
 _confirmation: ContextVar[Confirmation | None] = ContextVar("confirmation", default=None)
 
 
-@contextmanager
-def confirming(above: int, ask: Callable[[Forecast], bool]) -> Iterator[None]:
-    token = _confirmation.set(Confirmation(above, ask))
-    try:
-        yield
-    finally:
-        _confirmation.reset(token)
+def confirming(above: int, ask: Callable[[Forecast], bool]) -> AbstractContextManager[None]:
+    return set_within(_confirmation, Confirmation(above, ask))
 
 
 def current_confirmation() -> Confirmation | None:
@@ -212,14 +208,9 @@ class Interrupted(KeyboardInterrupt):
 _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
-@contextmanager
-def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True) -> Iterator[None]:
+def watched(tell: Callable[[int, int | None, int], None], *, keeps: bool = True) -> AbstractContextManager[None]:
     """Have the queries that are run in this block tell how far they are, and raise Interrupted at Ctrl-C."""
-    token = _watch.set(Watch(tell, keeps=keeps))
-    try:
-        yield
-    finally:
-        _watch.reset(token)
+    return set_within(_watch, Watch(tell, keeps=keeps))
 
 
 def current_watch() -> Watch | None:

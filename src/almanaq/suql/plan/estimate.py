@@ -12,6 +12,7 @@ from sqlglot import exp
 from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.plan.joins import number_in
 from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms, conjuncts
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
@@ -152,9 +153,8 @@ def _rows_of(query: exp.Expr, rows: Mapping[str, float], catalog: Catalog) -> fl
     for name in rows:
         if any(isinstance(item, exp.Table) and item.name == name for item in items):
             total = min(total, rows[name])
-    limit = query.args.get("limit")
-    if limit is not None and limit.expression.is_int:
-        total = min(total, int(limit.expression.name))
+    if (limit := number_in(query.args.get("limit"))) is not None:
+        total = min(total, limit)
     return max(total, 1.0 if not query.args.get("from_") else 0.0)
 
 

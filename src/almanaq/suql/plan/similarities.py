@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.joins import side_of
+from almanaq.suql.plan.joins import number_in, side_of
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, tables_in, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
@@ -70,12 +70,12 @@ def _top(block: exp.Select) -> tuple[str, int] | None:
         return None
     where = where_of(block)
     first = order.expressions[0]
-    numbers = [clause.expression for clause in (limit, block.args.get("offset")) if clause is not None]
-    if not all(isinstance(number, exp.Literal) and number.is_int for number in numbers):
+    numbers = [number_in(clause) for clause in (limit, block.args.get("offset")) if clause is not None]
+    if None in numbers:
         return None
     if not first.args.get("desc") or not is_similarity(first.this) or (where is not None and has_text(where)):
         return None
-    return first.this.sql(), sum(int(number.name) for number in numbers)
+    return first.this.sql(), sum(filter(None, numbers))
 
 
 def _find_bound(part: exp.Expr) -> tuple[str, float] | None:
