@@ -14,7 +14,7 @@ from almanaq.agent.conversation import REPAIRS, Agent
 from almanaq.agent.history import Turn
 from almanaq.agent.parser import Parsed
 from almanaq.agent.queries import tables_of
-from almanaq.agent.responder import Found, respond_prompt
+from almanaq.agent.responder import Found, fill_sentence, respond_prompt
 from almanaq.agent.schema_text import schema_text
 from almanaq.agent.why import say_why, why_query
 from almanaq.errors import BudgetExceeded, DatabaseError, ModelCallError, ModelError
@@ -225,6 +225,48 @@ def test_yes_or_no_and_a_row_of_many_cells_are_worded_by_the_model(eateries, que
     one, script = agent(eateries, query(suql), "Yes.")
     assert one.respond(question).answer == "Yes."
     assert [prompt.name for prompt in script.prompts] == ["parse", "respond"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "suql", "begins"),
+    [
+        ("The cheap ones are {rows}.", CHEAP, "The cheap ones are Casa Verde (cheap) and Golden Wok (cheap). I searched"),
+        ("There are {n} of them.", "SELECT COUNT(*) AS n FROM restaurants", "There are 4 of them. I searched"),
+        ("{name} costs {price}.", CHEAP, ""),
+        ("The three cheap ones are {rows}.", CHEAP, ""),
+        ("7 are cheap: {rows}.", CHEAP, ""),
+        ("Yes, {rows}.", CHEAP, ""),
+        ("Casa Verde is the one.", CHEAP, ""),
+        ("The quiet ones are {rows}.", "SELECT name, answer(reviews, 'is it quiet?') AS quiet FROM restaurants", ""),
+    ],
+)
+def test_the_sentence_that_came_with_a_query_holds_what_was_found_and_no_figure_of_its_own(
+    eateries, sentence, suql, begins
+):
+    one, script = agent(eateries, query(suql, reply=sentence), "Worded.")
+    assert one.respond("which ones?").answer.startswith(begins or "Worded.")
+    assert [prompt.name for prompt in script.prompts] == ["parse", "respond"][: 1 if begins else 2]
+
+
+SENTENCES = [
+    ((("A", 9), ("B", 8), ("C", 7)), {}, "A (9), B (8) and C (7)."),
+    ((("A, b", 9), ("B", None)), {}, "A, b (9) and B (not known)."),
+    ((("A", 9),), {}, "A (max price 9)."),
+    ((("A", 9, 1), ("B", 8, 2)), {}, "A (max price 9, number of rows 1) and B (8, 2)."),
+    ((("S", 9, 2015), ("S", 8, 2015)), {"question": "of S in 2015"}, "9 and 8."),
+    ((("A",), ("{rows} {name}</x>",)), {"total": 5}, "A and {rows} {name}</x>. These are 2 of 5."),
+    ((("A",), ("B",)), {"cut": True}, "A and B. There may be more."),
+    (tuple((f"m{n}",) for n in range(30)), {}, "m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 20 more."),
+    ((("x" * 200, 1), ("B", 8)), {}, ""),
+    ((("A", 9), ("B", 8)), {"relaxed": "price is cheap"}, ""),
+]
+
+
+@pytest.mark.parametrize(("rows", "fields", "said"), SENTENCES)
+def test_rows_are_listed_in_a_sentence(rows, fields, said):
+    columns = ("name", "max_price", "count_star()")[: len(rows[0])]
+    found = Found(**{"question": "", "searched": "", "columns": columns, "rows": rows, "sentence": "{rows}.", **fields})
+    assert fill_sentence(found) == said
 
 
 DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"

@@ -547,6 +547,7 @@ class Agent:
             ran.suql,
             describe(last, dialect=dialect) if last else "",
             read_outputs(ran.suql, response.columns, dialect),
+            ran.parsed.reply,
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))

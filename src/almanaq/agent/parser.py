@@ -34,7 +34,8 @@ class Parsed:
             `no_result` says with `reply` why no row can be what was asked for.
         why: the condition that finds the rows of which the asker wants to know why they are, or are not, among those of
             an earlier query; "" where that is not asked.
-        reply: what to say when there is no query; "" leaves it to the responder.
+        reply: what to say when there is no query, and with one, the sentence that its rows fill (`Found.sentence`); ""
+            leaves it to the responder.
         unused: words of the question that the query leaves out.
         corrections: (as written, as understood) for misspelt names and values.
         usage: what the model calls cost.
@@ -263,7 +264,8 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
 def _make_parsed(reply: dict[str, Any], catalog: Catalog, usage: Usage, recent: Sequence[Turn]) -> Parsed:
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
-        return Parsed("query", suql, notes=say_missing(_left_out(reply)), usage=usage)
+        sentence = " ".join((reply.get("reply") or "").split())[:_ANSWER_LENGTH]
+        return Parsed("query", suql, sentence, notes=say_missing(_left_out(reply)), usage=usage)
     if (reply.get("why_not") or "").strip():
         return Parsed(
             "no_query", usage=usage, kind="detail", why=reply["why_not"].strip(), of=_explained_query(reply, recent)

@@ -53,6 +53,7 @@ class Found:
         cut: a LIMIT ended the search, and how many rows there are is not known.
         suql: the query that ran; `earlier` says in words what the one of the turn before searched.
         read: the columns that were read off texts.
+        sentence: the answer as written with the query: `{rows}`, or names of columns in braces, stand for what is found.
     """
 
     question: str
@@ -68,6 +69,7 @@ class Found:
     suql: str = ""
     earlier: str = ""
     read: frozenset[str] = frozenset()
+    sentence: str = ""
 
 
 class Responder(Protocol):
@@ -247,13 +249,18 @@ class PromptedResponder:
     def found(self, found: Found) -> Iterator[str]:
         """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
 
-        A single short row of a query that has words is worded by the template, which costs no call, unless the
-        question asks for yes or no, or is in another language.
+        No call is made where the sentence that came with the query can be filled, or for a single short row of a query
+        that has words, unless the question asks for yes or no that is no cell. A question in another language takes one.
         """
-        worded = found.suql and found.searched != found.suql and len(found.rows) == 1 and _is_short(found.rows[0])
-        if worded and not _YES_OR_NO.search(found.question) and detect_language(found.question) is None:
-            yield from self._plain.found(found)
-            return
+        if detect_language(found.question) is None:
+            if said := fill_sentence(found):
+                yield "\n".join([*found.remarks, f"{said} {say_searched(found)}", *found.notes])
+                return
+            worded = found.suql and found.searched != found.suql and len(found.rows) == 1 and _is_short(found.rows[0])
+            settled = worded and len(found.columns) == 1 and isinstance(found.rows[0][0], bool)
+            if worded and (settled or not _YES_OR_NO.search(found.question)):
+                yield from self._plain.found(found)
+                return
         plain = replace(found, relaxed=None)
         begun = False
         try:
@@ -279,6 +286,58 @@ class PromptedResponder:
     def no_table(self, question: str, catalog: Catalog) -> str:
         """Say that no table fits; no model is needed for that."""
         return self._plain.no_table(question, catalog)
+
+
+_SLOT = re.compile(r"\{([^{}]+)\}")
+_VERDICT = re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+|\b(?:no|none|both|two|three|four|five|six|seven|eight|nine|ten|all)\b")
+_MOST_LISTED, _FIRST_LISTED, _LENGTH_LISTED = 25, 10, 1_500
+
+
+def fill_sentence(found: Found) -> str:
+    """Return the sentence that came with a query, filled with the rows; "" where a model must word them.
+
+    That is where texts were read for them, a condition was left out, rows are long, or the sentence, written before
+    they were known, says yes, no, or a number that is neither in the request nor in the query.
+    """
+    slots, own = set(_SLOT.findall(found.sentence)), _SLOT.sub("", found.sentence).casefold()
+    claims = set(_NUMBER.findall(own)) - set(_NUMBER.findall(f"{found.question} {found.suql}".casefold()))
+    read = found.read or any(found.evidence)
+    if claims or _VERDICT.match(own) or found.relaxed or read or not all(map(_is_short, found.rows)):
+        return ""
+    filled = {"rows": _list_rows(found)}
+    if len(found.rows) == 1:
+        filled |= {name: cell(value) for name, value in zip(found.columns, found.rows[0], strict=True)}
+    if not slots or not slots <= set(filled) or len(filled["rows"]) > _LENGTH_LISTED:
+        return ""
+    return _SLOT.sub(lambda slot: filled[slot[1]], found.sentence) + _say_cut(found)
+
+
+def _list_rows(found: Found) -> str:
+    """Return rows as a part of a sentence, "Thomas Fire (counties Ventura, acres 281893), Creek Fire (…) and Rye Fire (…)".
+
+    Columns whose one value the question holds are left out.
+    """
+    columns = [[cell(value) for value in column] for column in zip(*found.rows, strict=True)]
+    rows, asked = len(found.rows), found.question.casefold()
+    kept = [i for i, each in enumerate(columns) if rows == 1 or len(set(each)) > 1 or each[0].casefold() not in asked]
+    first, *others = kept or [0]
+    listed = _FIRST_LISTED if rows > _MOST_LISTED else rows
+    said = []
+    for n in range(listed):
+        labelled = n == 0 and (len(others) > 1 or rows == 1)
+        facts = [f"{_label(found.columns[i])} {columns[i][n]}" if labelled else columns[i][n] for i in others]
+        said.append(columns[first][n] + (f" ({', '.join(facts)})" if facts else ""))
+    separator = "; " if any("," in each for each in columns[first][:listed]) else ", "
+    said += [f"{rows - listed:,} more"] if listed < rows else []
+    return " and ".join(filter(None, (separator.join(said[:-1]), said[-1])))
+
+
+def _say_cut(found: Found) -> str:
+    """Return what a LIMIT that nobody asked for left out, as a sentence; "" where nothing."""
+    if found.total is not None and found.total > len(found.rows):
+        return f" These are {len(found.rows):,} of {found.total:,}."
+    return " There may be more." if found.cut else ""
 
 
 def _is_short(row: Sequence[Any]) -> bool:
