@@ -110,6 +110,12 @@ def test_golden(name):
     assert text == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("kind", "said"), [(ColumnKind.FREE_TEXT, True), (ColumnKind.ENUM, False)])
+def test_text_functions_are_explained_where_a_table_holds_prose(kind, said):
+    catalog = Catalog((Relation("t", ("t",), (Column("c", "text", kind),)),))
+    assert ("answer(" in parser().prompt("which?", catalog).messages[0].content) is said
+
+
 @pytest.mark.parametrize("name", sorted(SAID))
 def test_each_request_has_a_fence_of_its_own_that_is_no_part_of_its_identity(name):
     one, other = prompts()[name], prompts()[name]
