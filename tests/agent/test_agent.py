@@ -51,7 +51,7 @@ def test_a_query_runs_and_the_reply_is_the_models(eateries):
     assert response.rows == (("Casa Verde", "cheap"), ("Golden Wok", "cheap"))
     assert response.columns == ("name", "price")
     assert response.tables == ("restaurants",)
-    assert response.searched == "restaurants whose price is cheap, lowest name first"
+    assert response.searched == "restaurants whose price is cheap, sorted by name"
     assert [p.name for p in script.prompts] == ["parse", "respond"]
 
 
@@ -333,13 +333,13 @@ def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
         (
             "SELECT people FROM traits WHERE what = 'age' ORDER BY years LIMIT 1",
             "people = 'Bor'",
-            "Bor (1 of its 2 rows) fulfils every condition (years: 9), but only the one with the lowest years is",
+            "Bor (1 of its 2 rows) fulfils every condition (years: 9), but only the first one is given, sorted by years",
         ),
         (
             "SELECT people, years AS y FROM traits WHERE what = 'age' ORDER BY y DESC, people LIMIT 2",
             "people = 'Ami'",
             "Ami (1 of its 3 rows) fulfils every condition (years: 4; people: Ami), but only the first 2 are given, "
-            "sorted by highest y, then by lowest people.",
+            "sorted by highest years, then by people.",
         ),
         ("SELECT people FROM traits WHERE what = 'ice' LIMIT 2", "people = 'Cy'", "There is no row whose people is Cy"),
         (
@@ -442,7 +442,7 @@ def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(e
 def test_a_row_that_is_nowhere_is_said_to_be_nowhere(eateries):
     response = explained(eateries, DEAR, "name = 'Noma'")
     assert (response.status, response.rows) == ("no_result", ())
-    assert response.answer.startswith("There is no row whose name is Noma, so none can be among them.")
+    assert response.answer.startswith("There is no row whose name is Noma.")
 
 
 def test_why_without_an_earlier_query_is_mended(eateries):

@@ -84,6 +84,7 @@ def prompts() -> dict[str, Prompt]:
         ("I did not use: “x”.",),
         suql="SELECT name, rating FROM restaurants WHERE answer(reviews, 'is it romantic?') = 'Yes'",
         earlier="restaurants whose price is cheap",
+        described=True,
     )
     return {
         "parse_restaurants": parser().prompt("somewhere romantic", eateries),

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
 from almanaq.agent.checked import NEAREST, CheckedAnswers, is_usable, sort_by_nearness
-from almanaq.agent.describe import describe, describe_condition
+from almanaq.agent.describe import describe, describe_condition, name_tables
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.linking.index import CatalogIndex
@@ -345,8 +345,8 @@ class Agent:
         asked = why_query(last, parsed.why, catalog)
         yield QueryWritten(asked.suql, 1)
         result = self._engine.run(asked.suql, options=options_of_turn(self._options))
-        searched = describe(last, _rows_shown(history, private=False), dialect=dialect)
-        said = say_why(asked, result, describe_condition(parsed.why, dialect), "" if searched == last else searched)
+        searched = self._searched(last, _rows_shown(history, private=False))
+        said = say_why(asked, result, describe_condition(parsed.why, dialect), searched)
         columns, rows = ("row", *asked.conditions), tuple(row[: len(asked.conditions) + 1] for row in result.rows)
         if rows:
             yield RowsFound(columns, rows, result.evidence)
@@ -502,7 +502,7 @@ class Agent:
         result, rows = ran.result, tuple(ran.result.rows)
         # The description goes to a language model, which must not see rows of a private turn.
         dialect = self._engine.dialect
-        searched = describe(ran.suql, _rows_shown(history, private=self._links_words), dialect=dialect)
+        searched = self._searched(ran.suql, _rows_shown(history, private=self._links_words))
         last = next((turn.suql for turn in reversed(history) if turn.suql and not turn.private), None)
         response = Response(
             "no_result" if ran.empty else "answered",
@@ -545,9 +545,10 @@ class Agent:
             total is None and is_cut(ran.suql, len(rows), dialect),
             ran.parsed.remarks,
             ran.suql,
-            describe(last, dialect=dialect) if last else "",
+            self._searched(last) if last else "",
             read_outputs(ran.suql, response.columns, dialect),
             ran.parsed.reply,
+            describe(ran.suql, dialect=dialect) != ran.suql,
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))
@@ -557,6 +558,11 @@ class Agent:
             pieces.append(piece)
             yield TextWritten(piece)
         return replace(response, answer="".join(pieces))
+
+    def _searched(self, suql: str, shown: Sequence[Shown] = ()) -> str:
+        """Return what a query searched: in words, or, where not every part of it has any, by which tables it reads."""
+        said = describe(suql, shown, dialect=self._engine.dialect)
+        return name_tables(suql, self._engine.dialect) if said == suql else said
 
     def _total(self, suql: str, found: int) -> int | None:
         """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""

@@ -60,6 +60,24 @@ def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb")
         return suql
 
 
+def name_tables(suql: str, dialect: str) -> str:
+    """Return which tables a query without words reads, and by how many conditions: "peaks and expeditions, by 2 conditions"."""
+    tree = query_tree(suql, dialect)
+    own = {each.alias for each in tree.find_all(exp.CTE)}
+    tables = dict.fromkeys(words(table.name) for table in tree.find_all(exp.Table) if table.name not in own)
+    parts = [part for each in tree.find_all(exp.Where, exp.Having) for part in _conjuncts(each.this)]
+    by = f", by {len(parts)} condition{'s' * (len(parts) > 1)} of the query" if parts else ", by the query"
+    return (" and ".join(tables) or "no table") + by
+
+
+def describe_order(tree: exp.Expr, dialect: str) -> str:
+    """Return in which order a query gives its rows, "highest rating first"; "" for none, and where it has no words."""
+    try:
+        return _Describer(dialect).order(tree)
+    except _NoWords:
+        return ""
+
+
 def describe_condition(condition: str, dialect: str) -> str:
     """Return a condition that was written as SQL in words; as it is where it has none."""
     try:
@@ -115,52 +133,55 @@ class _Describer:
             text += ", for each " + " and ".join(self.value(key) for key in group_keys(tree, group))
         if having is not None:
             text += ", where the " + self.condition(having.this)
-        return text + self._order(tree)
+        return text + self._ordered(tree)
 
-    def _order(self, tree: exp.Select) -> str:
-        order, limit = tree.args.get("order"), tree.args.get("limit")
-        keys = [self._order_words(tree, key) for key in order.expressions] if order else []
+    def order(self, tree: exp.Expr) -> str:
+        """Return the order of the rows: "highest rating first", "sorted by city, then by highest rating"."""
+        order = tree.args.get("order")
+        keys = [self._order_words(tree, key).removeprefix("lowest ") for key in order.expressions] if order else []
         if len(set(keys)) < len(keys):
             raise _NoWords  # columns of one name in two tables
-        text = f", {keys[0]} first" if keys else ""
-        if len(keys) > 1:
-            text = f", sorted by {', then by '.join(keys)}"
-        if isinstance(limit, exp.Fetch):
-            if limit.args.get("limit_options") is not None:
-                count = limit.args["count"].name
-                return text + (f", the first {count} with ties" if count != "1" else ", with ties")
-            return text + f", at most {limit.args['count'].name}"
-        if limit is None:
-            return text
-        if not isinstance(limit.expression, exp.Literal):
-            raise _NoWords
-        if order and limit.expression.name == "1":
-            return f", the one with the {', then the '.join(keys)}"
-        return text + f", at most {limit.expression.name}"
+        if len(keys) == 1 and order is not None and order.expressions[0].args.get("desc"):
+            return f"{keys[0]} first"
+        return "sorted by " + ", then by ".join(keys) if keys else ""
 
-    def _order_words(self, tree: exp.Select, item: exp.Expr) -> str:
+    def _ordered(self, tree: exp.Select) -> str:
+        """Return the order of the rows, and how many of them a query takes: "" for all, as they come."""
+        order, limit = self.order(tree), tree.args.get("limit")
+        said = f", {order}" if order else ""
+        if limit is None:
+            return said
+        count = limit.args["count"] if isinstance(limit, exp.Fetch) else limit.expression
+        if not isinstance(count, exp.Literal):
+            raise _NoWords
+        if isinstance(limit, exp.Fetch) and limit.args.get("limit_options") is not None:
+            return f"{said}, taking the first {count.name} with ties"
+        if not order:
+            return f", at most {count.name}"
+        if count.name == "1" and len(tree.args["order"].expressions) == 1:
+            return f", taking the one with the {self._order_words(tree, tree.args['order'].expressions[0])}"
+        return f"{said}, taking the first {count.name if count.name != '1' else ''}".rstrip()
+
+    def _order_words(self, tree: exp.Expr, item: exp.Expr) -> str:
         by = resolve_output(tree, item.this)
         ranked = isinstance(by, exp.Case) and _ranks(by)
         return f"{'highest' if item.args.get('desc') else 'lowest'} {self.value(by.args['this'] if ranked else by)}"
 
     def _outputs(self, tree: exp.Select) -> str:
         """Return "the number of", "the average rating of" for figures of many rows, "" for outputs of each row."""
-        found = []
-        alone = not tree.args.get("joins") and sum(bool(item.find(exp.AggFunc)) for item in tree.expressions) == 1
-        for item in tree.expressions:
-            figure = item.unalias()
-            if isinstance(figure, exp.AggFunc):
-                plain = alone and _counts_rows(figure)
-                found.append("the number of" if plain else f"the {self.value(figure)} of")
-            elif figure.find(exp.AggFunc, exp.Window):
-                raise _NoWords
-        return " and ".join(found).replace(" of and", " and") + " " if found else ""
+        figures = [item.unalias() for item in tree.expressions if item.find(exp.AggFunc, exp.Window)]
+        if not figures:
+            return ""
+        if len(figures) > 1 or not isinstance(figures[0], exp.AggFunc):
+            raise _NoWords
+        plain = _counts_rows(figures[0]) and not tree.args.get("joins") and _subject(tree).endswith("s")
+        return f"the {'number' if plain else self.value(figures[0])} of "
 
     def _distinct(self, tree: exp.Select) -> str:
         """Return "different city of " where only what differs in the values shown counts, "" elsewhere."""
         if tree.args.get("distinct") is None:
             return ""
-        return f"different {' and '.join(self.value(item.unalias()) for item in tree.expressions)} of "
+        return f"different {' and '.join(self.value(item.unalias()) for item in tree.expressions)} values of "
 
     def _conditions(self, node: exp.Expr) -> str:
         """Return what all must hold: with commas where there are more than two."""
@@ -201,7 +222,9 @@ class _Describer:
             verdict = f"yes to “{_question(left)}”" if right.name.casefold() == "yes" else ""
             verdict = verdict or (f"no to “{_question(left)}”" if right.name.casefold() == "no" else "")
             verdict = verdict or f"{self.literal(right)} to “{_question(left)}”"
-            return f"{self._source(left)} {'say' if equal != negated else 'do not say'} {verdict}"
+            source = self._source(left)
+            said, unsaid = ("say", "do not say") if source.endswith("s") else ("says", "does not say")
+            return f"{source} {said if equal != negated else unsaid} {verdict}"
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
             if words(left.name) == words(right.name):
                 raise _NoWords
@@ -244,8 +267,7 @@ class _Describer:
             raise _NoWords
         _check_clauses(inner)
         where = inner.args.get("where")
-        parts = list(where.this.flatten()) if where is not None and isinstance(where.this, exp.And) else []
-        parts = parts or ([where.this] if where is not None else [])
+        parts = _conjuncts(where.this) if where is not None else []
         own = [part for part in parts if not _joins(part)]
         said = " whose " + self._conditions(exp.and_(*own, copy=True)) if own else ""
         related = "related " if len(own) < len(parts) else ""
@@ -327,15 +349,14 @@ class _Describer:
         return f"({said})" if type(node.unnest()) in _ARITHMETIC else said
 
     def _count(self, node: exp.Count) -> str:
-        """Return what is counted: rows, or the values of a column; with a star, or nothing given, rows."""
+        """Return what is counted: rows, or the different values of columns."""
         if _counts_rows(node):
             return "number of rows"
         if node.expressions:
             raise _NoWords
-        counted = node.this.expressions if isinstance(node.this, exp.Distinct) else []
-        if counted:
-            return f"number of different {' and '.join(map(self.value, counted))}"
-        return f"number of rows with a given {self.value(node.this)}"
+        if not isinstance(node.this, exp.Distinct):
+            raise _NoWords
+        return f"number of different {' and '.join(map(self.value, node.this.expressions))} values"
 
     def _figure(self, query: exp.Expr) -> str:
         """Return the value that a nested query gives: "the average salary of r whose city is Rome"."""
@@ -413,7 +434,7 @@ def _check_clauses(tree: exp.Select) -> None:
 
 
 def _subject(tree: exp.Select) -> str:
-    """Return the rows that a query reads: "orders (with customers, or without any)"."""
+    """Return the rows that a query reads: "orders (with customers, if any)"."""
     joins = [_describe_join(join) for join in tree.args.get("joins") or ()]
     return _table(tree.args["from_"].this) + (f" ({', '.join(joins)})" if joins else "")
 
@@ -432,15 +453,18 @@ def _describe_join(join: exp.Join) -> str:
         str(join.args.get("kind") or "").upper(),
     )
     on, using = join.args.get("on"), join.args.get("using") or join.args.get("method")
-    parts = list(on.flatten()) if isinstance(on, exp.And) else [on] if on is not None else []
+    parts = _conjuncts(on) if on is not None else []
     if kind not in ("", "INNER", "OUTER", "ANTI") or not (using or (parts and all(map(_joins, parts)))):
         raise _NoWords
     if kind == "ANTI":
         return f"without any {name}"
-    kept = {"": "", "LEFT": ", or without any", "RIGHT": ", these also alone", "FULL": ", or either alone"}
-    if side not in kept:
+    if side not in ("", "LEFT"):
         raise _NoWords
-    return f"with {name}{kept[side]}"
+    return f"with {name}{', if any' if side else ''}"
+
+
+def _conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
 
 
 def _joins(part: exp.Expr) -> bool:

@@ -44,7 +44,7 @@ class Found:
     """The rows that a reply speaks of.
 
     Attributes:
-        searched: what was searched, in words.
+        searched: what was searched, in words; `described` says whether they hold every condition of the query.
         evidence: for each row, the quotes that it rests on.
         notes: what the asker should know: words left out, spellings corrected.
         remarks: how unusual words were understood; they come before the rows.
@@ -70,6 +70,7 @@ class Found:
     earlier: str = ""
     read: frozenset[str] = frozenset()
     sentence: str = ""
+    described: bool = False
 
 
 class Responder(Protocol):
@@ -85,13 +86,6 @@ class Responder(Protocol):
         """Return the reply to a question that no table of the source can answer."""
 
 
-def say_searched(found: Found) -> str:
-    """Return the sentence on what was searched; a query that has no words is shown as it is."""
-    if found.searched == found.suql:
-        return f"I ran: {' '.join(found.suql.split())}"
-    return f"I searched for {found.searched}."
-
-
 class LocalResponder:
     """Words replies by templates: rows as they are, a quote for each."""
 
@@ -100,13 +94,13 @@ class LocalResponder:
         yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == 1 and found.total in (None, 1):
-            lines = [f"{_one_row(found).rstrip('.')}. {say_searched(found)}"]
+            lines = [f"{_one_row(found).rstrip('.')}. I searched for {found.searched}."]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
             lines = [_count(len(found.rows), found.total, cut=found.cut), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
-            lines += ["", say_searched(found)]
+            lines += ["", f"I searched for {found.searched}."]
         lines += ["", *found.notes] if found.notes else []
         for line in lines[:-1]:
             yield line + "\n"
@@ -254,9 +248,9 @@ class PromptedResponder:
         """
         if detect_language(found.question) is None:
             if said := fill_sentence(found):
-                yield "\n".join([*found.remarks, f"{said} {say_searched(found)}", *found.notes])
+                yield "\n".join([*found.remarks, f"{said} I searched for {found.searched}.", *found.notes])
                 return
-            worded = found.suql and found.searched != found.suql and len(found.rows) == 1 and _is_short(found.rows[0])
+            worded = found.described and len(found.rows) == 1 and _is_short(found.rows[0])
             settled = worded and len(found.columns) == 1 and isinstance(found.rows[0][0], bool)
             if worded and (settled or not _YES_OR_NO.search(found.question)):
                 yield from self._plain.found(found)
@@ -356,7 +350,7 @@ def respond_prompt(found: Found) -> Any:
         "respond",
         {
             "question": found.question[:2000],
-            "searched": found.searched if found.searched != found.suql else "",
+            "searched": found.searched if found.described else "",
             "suql": found.suql,
             "earlier": found.earlier,
             "notes": (*found.remarks, *found.notes),
@@ -407,14 +401,13 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
     begin = " ".join([*no_value, *held_by_none]) or "I found nothing."
     if len(counts) > 1 and all(each.passing for each in counts):
         begin = "No row is recorded that fulfils all of this, though some fulfil each condition."
-    searched = f" {say_searched(found)}" if found.searched != found.suql else ""
     reasons = [f"{str(each)[:1].upper()}{str(each)[1:]}." for each in others]
     reasons += [
         f"0 of {each.rows:,} rows fulfil condition {place} of the query."
         for place, each in enumerate(counts, 1)
         if each.passing == 0 and each not in spoken
     ]
-    return "\n".join([*found.remarks, begin + searched, *reasons, *found.notes])
+    return "\n".join([*found.remarks, f"{begin} I searched for {found.searched}.", *reasons, *found.notes])
 
 
 _NOT_PLAIN = re.compile(r"\b(?:not|none|yes|no|nor|or|exist)\b")

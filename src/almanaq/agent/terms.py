@@ -8,7 +8,7 @@ from sqlglot.errors import SqlglotError
 from almanaq.agent.linking.words import name_stems, stems
 from almanaq.agent.queries import query_tree
 from almanaq.suql.catalog.definitions import write_definition
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, NearReference
 from almanaq.suql.catalog.terms import Term
 
 MOST_TERMS = 12
@@ -59,19 +59,19 @@ def say_terms(question: str, suql: str, catalog: Catalog) -> tuple[str, ...]:
 def say_cautions(suql: str, catalog: Catalog) -> tuple[str, ...]:
     """Return what to know of the rows that a query reads.
 
-    A sentence for each near reference between relations that it joins, of rows without a partner, and for each column
-    that it names and of whose file something was lost or guessed.
+    A sentence for each near reference by which it joins relations and so loses rows, and for each column that it names
+    and of whose file something was lost or guessed.
     """
     try:
         tree = query_tree(suql, catalog.dialect)
     except SqlglotError:
         return ()
-    tables = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table)}
+    tables = set(map(_full_name, tree.find_all(exp.Table)))
     strays = (
         f"{near.strays:,} of {near.values:,} {relation.name} have a {near.column} that {near.relation} lacks."
         for relation in catalog.relations
         for near in relation.near_references
-        if {relation.name, near.relation} <= tables
+        if {relation.name, near.relation} <= tables and _loses_strays(tree, near)
     )
     read = {name.casefold() for name in tables}
     named = {column.name.casefold() for column in tree.find_all(exp.Column)}
@@ -82,6 +82,23 @@ def say_cautions(suql: str, catalog: Catalog) -> tuple[str, ...]:
         if column.caution and relation.name.casefold() in read and column.name.casefold() in named
     )
     return (*strays, *lost)
+
+
+def _loses_strays(tree: exp.Expr, near: NearReference) -> bool:
+    """Return whether a query joins by a near reference, keeps no row without a partner, and asks nothing of partners.
+
+    A condition on a partner, which rows without one cannot fulfil, leaves them out by what was asked.
+    """
+    other = {each.alias_or_name for each in tree.find_all(exp.Table) if _full_name(each) == near.relation}
+    asked = {column.table for where in tree.find_all(exp.Where) for column in where.find_all(exp.Column)}
+    keys = {near.column.casefold(), near.key.casefold()}
+    joins = (join for join in tree.find_all(exp.Join) if not join.side)
+    by_it = any(keys <= {name.name.casefold() for name in join.find_all(exp.Identifier)} for join in joins)
+    return by_it and not other & asked
+
+
+def _full_name(table: exp.Table) -> str:
+    return ".".join(part.name for part in table.parts)
 
 
 def terms_named(question: str, catalog: Catalog) -> list[Term]:

@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import condition_words, describe, group_keys, resolve_output, words
+from almanaq.agent.describe import condition_words, describe_order, group_keys, resolve_output, words
 from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
@@ -124,19 +124,12 @@ def _name_of(table: exp.Table, found: exp.Expr, catalog: Catalog) -> exp.Expr:
 
 def _cut(tree: exp.Select, dialect: str) -> str:
     """Return which rows of those that fulfil all conditions a query gives; "" for all."""
-    limit, order = tree.args.get("limit"), tree.args.get("order")
+    limit = tree.args.get("limit")
     if limit is None or limit.expression is None or tree.args.get("group") is not None:
         return ""
-    bare = exp.select("*").from_("rows")
-    bare.set("order", order and order.copy())
-    bare.set("limit", limit.copy())
-    written = bare.sql(dialect)
-    said = describe(written, dialect=dialect)
-    ordered = "" if said == written else said.partition(", at most")[0].partition(", ")[2]
-    if ordered.startswith("the one with"):
-        return f"only {ordered} is given"
+    order = describe_order(tree, dialect)
     first = "one is" if limit.expression.name == "1" else f"{limit.expression.name} are"
-    return f"only the first {first} given" + (f", {ordered}" if ordered else "")
+    return f"only the first {first} given" + (f", {order}" if order else "")
 
 
 def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> str:
@@ -147,7 +140,7 @@ def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> st
         earlier: what the query that is explained searched, in words; "" where it has none.
     """
     if not result.rows:
-        return f"There is no row whose {condition}, so none can be among them."
+        return f"There is no row whose {condition}."
     named: dict[str, list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
         named.setdefault(str(row[0]), []).append((row, quotes))

@@ -55,7 +55,7 @@ export function card(record, choose = null) {
 // The reply without what the table and the folded part show again.
 function lead(record) {
   if (!record.answer || !record.columns?.length) return record.answer;
-  const searched = record.searched === record.suql ? `I ran: ${record.suql.split(/\s+/).join(" ").trim()}` : `I searched for ${record.searched}.`;
+  const searched = `I searched for ${record.searched}.`;
   const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
   const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/m, ".");
   return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
@@ -83,7 +83,7 @@ function found(record, sentence, again, edited) {
   details.addEventListener("toggle", () => {
     if (!details.open || details.children.length > 1) return;
     details.append(...[
-      record.searched && record.searched !== record.suql && el("p", {}, "Searched: ", visible(record.searched), "."),
+      record.searched && el("p", {}, "Searched: ", visible(record.searched), "."),
       el("p", { class: "hint" }, cost(record.trace)),
       record.answer && record.answer !== sentence && el("details", {}, el("summary", {}, "The whole reply"), el("p", { class: "answer" }, visible(record.answer))),
       el("h3", {}, "Query"),
