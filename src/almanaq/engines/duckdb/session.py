@@ -11,7 +11,7 @@ from functools import lru_cache
 import duckdb
 import pyarrow as pa
 
-from almanaq.engines.duckdb.values import as_stored, export
+from almanaq.engines.duckdb.values import Export, as_stored, export
 from almanaq.engines.interruption import Lock, MultiStreamSession, Work
 from almanaq.errors import (
     DatabaseError,
@@ -130,12 +130,13 @@ class DuckDBSession(MultiStreamSession):
         sql: str,
         batch_rows: int = 2048,
         first_rows: int | None = None,  # noqa: ARG002
+        parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
         work = self._begin()
         try:
             with self._step(work):
                 _check_select(sql)
-                work.rows = export(work.cursor.sql(sql))
+                work.rows = _run(work.cursor, sql, parameters)
                 work.reader = work.rows.relation.to_arrow_reader(batch_rows)
         except BaseException:
             self._end(work)
@@ -147,7 +148,7 @@ class DuckDBSession(MultiStreamSession):
     ) -> pa.Table:
         with self._statement() as cursor:
             _check_select(sql)
-            rows = export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
+            rows = _run(cursor, sql, parameters)
             if most_bytes is None and most_rows is None:
                 return rows.describe(rows.relation.to_arrow_table())
             reader = rows.relation.to_arrow_reader(_BATCH_ROWS)
@@ -273,6 +274,10 @@ class DuckDBSession(MultiStreamSession):
                 f"or run it on PostgreSQL ({message})"
             )
         return engine_error(advise(message), _kind(error))
+
+
+def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
+    return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
 
 
 def _kind(error: Exception) -> type[BaseException]:

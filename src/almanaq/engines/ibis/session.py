@@ -166,8 +166,11 @@ class IbisSession(InterruptibleSession):
             self._execute(statement)
         self._end_after(deadline, timed=True)
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
         self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
         started = self._interrupts
         first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
         if not self._engine.paged:

@@ -181,6 +181,7 @@ class SparkQuerySession(MultiStreamSession):
         sql: str,
         batch_rows: int = 2048,
         first_rows: int | None = None,  # noqa: ARG002
+        parameters: Parameters = (),
     ) -> Iterator[pa.RecordBatch]:
         places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
@@ -189,7 +190,7 @@ class SparkQuerySession(MultiStreamSession):
         try:
             with self._translate_errors(work):
                 self._watch.before(places, work.tag)
-                found = self._remote.batches(sql, work.tag)
+                found = self._remote.batches(sql, work.tag, parameters)
                 first = next(found, None)
         except BaseException:
             self._forget(work)
