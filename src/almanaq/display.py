@@ -56,6 +56,7 @@ _FUNCTIONS = {
     "max": "highest",
     "median": "median",
 }
+_ASKED = re.compile(r".+?, '(.+)'", re.DOTALL)
 _NAMELESS = {"avg": "average", "?column?": "value"}
 _SHAPES = re.compile(r"(?:round|cast|try_cast|coalesce|trunc|floor|ceil)$", re.IGNORECASE)
 
@@ -63,12 +64,14 @@ _SHAPES = re.compile(r"(?:round|cast|try_cast|coalesce|trunc|floor|ceil)$", re.I
 def label_column(name: str) -> str:
     """Return the name of a column as people read it: one that an engine made of a function says what it holds.
 
-    >>> [label_column(name) for name in ("price", "count_star()", "round(avg(price), 2)", "year(opened)")]
-    ['price', 'number of rows', 'average price', 'year of opened']
+    >>> [label_column(name) for name in ("price", "count_star()", "round(avg(n), 2)", "answer(about, 'is it calm?')")]
+    ['price', 'number of rows', 'average n', 'is it calm']
     """
     found = _FUNCTION.fullmatch(name)
     if found is None:
         return _NAMELESS.get(name, name.strip('"'))
+    if found[1].lower() == "answer" and (asked := _ASKED.fullmatch(found[2])):
+        return asked[1].replace("''", "'").rstrip("? ")
     function, inside = found[1].lower(), re.sub(r"^DISTINCT ", "different ", found[2], flags=re.IGNORECASE)
     if function in ("count", "count_star") and not inside.strip("* "):
         return "number of rows"

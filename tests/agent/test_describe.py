@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 
 import pytest
 
-from almanaq.agent.describe import describe
+from almanaq.agent.describe import describe, name_tables
 from almanaq.agent.responder import cell
 from almanaq.agent.small_talk import small_talk
 
@@ -31,9 +32,9 @@ CASES = [
     ("SELECT * FROM r WHERE name ILIKE 'B%'", "r whose name begins with B"),
     ("SELECT EXTRACT(YEAR FROM d), COUNT(*) FROM r GROUP BY EXTRACT(YEAR FROM d)", "the number of rows of r, for each year of d"),
     ("SELECT * FROM r WHERE x AND NOT y", "r whose x is yes and y is no"),
-    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE name = 'Ann')", "r whose n is above the n of r whose name is Ann"),
-    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE id = 3)", "r whose n is above the n of r whose id is 3"),
-    ("SELECT * FROM r WHERE n = (SELECT n FROM r ORDER BY m DESC LIMIT 1)", "r whose n is the n of r with the highest m"),
+    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE name = 'Ann')", "r whose n is above that of r whose name is Ann"),
+    ("SELECT * FROM r WHERE n > (SELECT n FROM r WHERE id = 3)", "r whose n is above that of r whose id is 3"),
+    ("SELECT * FROM r WHERE n = (SELECT n FROM r ORDER BY m DESC LIMIT 1)", "r whose n is that of r with the highest m"),
     ("SELECT * FROM r WHERE n >= ALL (SELECT n FROM r)", "r whose n is at least every n of r"),
     ("SELECT * FROM r WHERE city = ANY (ARRAY['A', 'B'])", "r whose city is A or B"),
     ("SELECT * FROM r WHERE hours ~ '1[01]:'", "r whose hours matches the pattern 1[01]: as a whole"),
@@ -86,6 +87,22 @@ def test_what_has_no_words_is_shown_as_it_is(suql):
 
 
 @pytest.mark.parametrize(
+    ("suql", "said"),
+    [
+        ("SELECT COUNT(*), AVG(n) FROM num_reviews", "number of reviews"),
+        ("SELECT a FROM r JOIN s ON r.x > s.x WHERE a = 1", "r and s, by a query with 1 condition"),
+        (
+            "WITH t AS (SELECT a FROM r WHERE a > 1 AND b < 2) SELECT a, COUNT(a) FROM t GROUP BY a HAVING COUNT(a) > 1",
+            "r, by a query with 3 conditions",
+        ),
+        ("SELECT 1", "no table"),
+    ],
+)
+def test_a_query_without_words_is_named_by_its_tables(suql, said):
+    assert name_tables(suql, "duckdb") == said
+
+
+@pytest.mark.parametrize(
     ("value", "expected"),
     [
         (None, "not known"),
@@ -94,6 +111,7 @@ def test_what_has_no_words_is_shown_as_it_is(suql):
         (4.0, "4"),
         (True, "yes"),
         (12, "12"),
+        (datetime.datetime(2026, 3, 5), "2026-03-05"),
         ("a\n b", "a b"),
         (float("nan"), "nan"),
         (float("inf"), "inf"),

@@ -61,12 +61,12 @@ def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb")
 
 
 def name_tables(suql: str, dialect: str) -> str:
-    """Return which tables a query without words reads, and by how many conditions: "peaks and expeditions, by 2 conditions"."""
+    """Return what a query without words reads: "peaks and expeditions, by a query with 2 conditions"."""
     tree = query_tree(suql, dialect)
     own = {each.alias for each in tree.find_all(exp.CTE)}
     tables = dict.fromkeys(words(table.name) for table in tree.find_all(exp.Table) if table.name not in own)
     parts = [part for each in tree.find_all(exp.Where, exp.Having) for part in _conjuncts(each.this)]
-    by = f", by {len(parts)} condition{'s' * (len(parts) > 1)} of the query" if parts else ", by the query"
+    by = f", by a query with {len(parts)} condition{'s' * (len(parts) > 1)}" if parts else ""
     return (" and ".join(tables) or "no table") + by
 
 
@@ -233,6 +233,8 @@ class _Describer:
             return f"{self.value(left)} {verb} the {_AGGREGATES[type(right.unnest().expressions[0].unalias())]}"
         if isinstance(left, exp.Case) and isinstance(right, exp.Literal):
             raise _NoWords
+        if isinstance(right, exp.Subquery) and isinstance(right.unnest(), exp.Select):
+            return f"{self.value(left)} {verb} {self._figure_for(left, right, 'that')}"
         return f"{self.value(left)} {verb} {self.literal(right)}"
 
     def _any(self, left: exp.Expr, right: exp.Expr, verb: str, equal: bool, negated: bool) -> str:
@@ -258,7 +260,7 @@ class _Describer:
             values = list(dict.fromkeys(map(self._item, node.expressions)))
             among = f"none of {', '.join(values)}" if negated else " or ".join(values)
             return f"{self.value(node.this)} is {among}"
-        return f"{self.value(node.this)} is {'not ' * negated}among {self._figure(query)}"
+        return f"{self.value(node.this)} is {'not ' * negated}among {self._figure_for(node.this, query, 'those')}"
 
     def _exists(self, node: exp.Expr, negated: bool) -> str:
         """Return "related loans exist": rows of another table, found by nothing but equal columns and conditions."""
@@ -378,6 +380,11 @@ class _Describer:
         if order is None or not isinstance(limit, exp.Limit) or limit.expression.name != "1":
             raise _NoWords
         return f"{said} with the {self._order_words(inner, order.expressions[0])}"
+
+    def _figure_for(self, compared: exp.Expr, query: exp.Expr, pronoun: str) -> str:
+        """Return the value of a nested query; where it is the column that is compared with it, by a pronoun."""
+        said, same = self._figure(query), f"the {self.value(compared)} of "
+        return f"{pronoun} of {said.removeprefix(same)}" if said.startswith(same) else said
 
     def _item(self, node: exp.Expr) -> str:
         """Return a value of a list; in quotes where commas or "or" in it would pass for those between the values."""

@@ -36,7 +36,6 @@ _YES_OR_NO = re.compile(
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\s+\w",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"answer\(.+?, '(.+)'\)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Found:
         cut: a LIMIT ended the search, and how many rows there are is not known.
         suql: the query that ran; `earlier` says in words what the one of the turn before searched.
         read: the columns that were read off texts.
-        sentence: the answer as written with the query: `{rows}`, or names of columns in braces, stand for what is found.
+        sentence: the answer as written with the query; `{rows}`, or columns in braces, stand for what is found.
     """
 
     question: str
@@ -179,9 +178,9 @@ def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
 
 
 def _label(column: str) -> str:
-    """Return a column as people read it; of an answer without an alias, its question."""
-    asked = _ASKED.fullmatch(column)
-    return asked[1].replace("''", "'").rstrip("? ") if asked else words(label_column(column))
+    """Return a column as people read it: the question of an answer stays as it was asked."""
+    label = label_column(column)
+    return label if column.casefold().startswith("answer(") else words(label)
 
 
 def _one_row(found: Found) -> str:
@@ -213,7 +212,7 @@ def _long(whole: bool) -> int:
 
 
 def cell(value: Any, most: int = _CELL_LENGTH) -> str:
-    """Return a cell as people read it: short lists with commas, no needless decimals, long text cut, links whole."""
+    """Return a cell as people read it: short lists with commas, no needless decimals or midnight, long text cut."""
     if value is None:
         return "not known"
     if isinstance(value, list | tuple):
@@ -225,7 +224,8 @@ def cell(value: Any, most: int = _CELL_LENGTH) -> str:
         return "yes" if value else "no"
     if isinstance(value, Mapping):
         return "; ".join(f"{k}: {cell(v)}" for k, v in value.items())
-    text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else " ".join(str(value).split())
+    plain = " ".join(str(value).split()).removesuffix(" 00:00:00")
+    text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else plain
     whole = len(text) <= most or _LINK.fullmatch(text)
     return text if whole else text[: most - 1] + "…"
 
@@ -244,7 +244,7 @@ class PromptedResponder:
         """Yield the model's wording of the rows, which it sees as fenced data; we report a dropped condition.
 
         No call is made where the sentence that came with the query can be filled, or for a single short row of a query
-        that has words, unless the question asks for yes or no that is no cell. A question in another language takes one.
+        that has words, unless the question asks for yes or no and no cell says it. Other languages always take one.
         """
         if detect_language(found.question) is None:
             if said := fill_sentence(found):
@@ -308,7 +308,7 @@ def fill_sentence(found: Found) -> str:
 
 
 def _list_rows(found: Found) -> str:
-    """Return rows as a part of a sentence, "Thomas Fire (counties Ventura, acres 281893), Creek Fire (…) and Rye Fire (…)".
+    """Return rows as a part of a sentence, "Creek Fire (county Fresno, acres 379), Rye Fire (Kern, 60)".
 
     Columns whose one value the question holds are left out.
     """
