@@ -185,7 +185,7 @@ class Renderer:
         elif self.dialect != "duckdb":
             tree = write_texts(write_stage(tree, self.dialect), self.dialect)
         try:
-            text = tree.sql(self.dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
+            text = tree.sql(self.dialect, copy=False, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self.dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
