@@ -134,7 +134,7 @@ class DuckDBSession(MultiStreamSession):
         work = self._begin()
         try:
             with self._step(work):
-                work.rows = export(work.cursor.sql(_parse_select(sql)))
+                work.rows = export(work.cursor.sql(parse_select(sql)))
                 work.reader = work.rows.relation.to_arrow_reader(batch_rows)
         except BaseException:
             self._end(work)
@@ -145,7 +145,7 @@ class DuckDBSession(MultiStreamSession):
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
         with self._statement() as cursor:
-            select = _parse_select(sql)
+            select = parse_select(sql)
             rows = export(cursor.sql(select, params=parameters) if parameters else cursor.sql(select))
             if most_bytes is None and most_rows is None:
                 return rows.describe(rows.relation.to_arrow_table())
@@ -164,7 +164,7 @@ class DuckDBSession(MultiStreamSession):
 
     def create(self, name: str, sql: str) -> int:
         with self._statement() as cursor:
-            _parse_select(sql)
+            parse_select(sql)
             return self._make(cursor, name, sql.strip().rstrip(";"))
 
     def store(self, name: str, table: pa.Table) -> None:
@@ -289,7 +289,7 @@ def file_literal(path: object) -> str:
 
 
 @lru_cache(maxsize=64)
-def _parse_select(sql: str) -> duckdb.Statement:
+def parse_select(sql: str) -> duckdb.Statement:
     """Return the one SELECT of a text, which DuckDB need not parse again; raises NotSupportedError for another."""
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type.name != "SELECT":
