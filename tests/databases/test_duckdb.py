@@ -168,7 +168,7 @@ def test_a_fault_of_the_engine_says_what_to_do(database: Database, monkeypatch: 
     def stumbles(_: str) -> None:
         raise duckdb.InternalException("INTERNAL Error: Attempted to access index 2 within vector of size 2")
 
-    monkeypatch.setattr("almanaq.engines.duckdb.session._check_select", stumbles)
+    monkeypatch.setattr("almanaq.engines.duckdb.session.parse_select", stumbles)
     with (
         database.session() as session,
         pytest.raises(InternalError, match="write a subquery in IN or EXISTS as a join"),

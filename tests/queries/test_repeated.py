@@ -86,10 +86,12 @@ def test_the_options_of_each_run_hold(world: World) -> None:
     assert len(world.asked.rows(SPLIT)) == 3
 
 
-def test_the_tree_of_a_bound_query_is_its_callers_own(world: World) -> None:
-    engine, sql = world.asked.con.engine, "SELECT id FROM t ORDER BY id"
-    engine.bound(sql).tree.set("order", None)
-    assert engine.bound(sql).tree.args["order"]
+def test_a_query_is_bound_once_to_be_planned_and_described(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, sql = world.asked.con.engine, SPLIT + " -- once"
+    before = engine.bound(sql).tree.sql()
+    engine.plan(sql)
+    monkeypatch.setattr(type(engine._planner.language), "names", lambda *_: pytest.fail("described again"))
+    assert engine.bound(sql).tree.sql() == before
 
 
 def test_what_a_star_stands_for_is_asked_of_the_table_as_it_is_now() -> None:

@@ -532,7 +532,8 @@ class Agent:
         responder = LocalResponder() if ran.stopped else self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
-        total = None if ran.stopped else self._total(ran.suql, len(rows))
+        limited = query_tree(ran.suql, dialect).args.get("limit") is not None
+        total = self._total(ran.suql, len(rows)) if limited and not ran.stopped else None
         found = Found(
             question,
             searched,
@@ -542,7 +543,7 @@ class Agent:
             notes,
             ran.relaxed,
             total,
-            total is None and is_cut(ran.suql, len(rows), dialect),
+            limited and total is None and is_cut(ran.suql, len(rows), dialect),
             ran.parsed.remarks,
             ran.suql,
             self._searched(last) if last else "",
@@ -567,9 +568,7 @@ class Agent:
     def _total(self, suql: str, found: int) -> int | None:
         """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""
         try:
-            dialect = self._engine.dialect
-            limited = query_tree(suql, dialect).args.get("limit") is not None
-            counting = count_all(suql, found, dialect) if limited else None
+            counting = count_all(suql, found, self._engine.dialect)
             if counting is None:
                 return None
             return int(self._engine.run(counting, options=options_of_turn(self._options)).rows[0][0])

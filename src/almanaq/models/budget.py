@@ -96,10 +96,11 @@ class Budget:
     def reserve(self, most: Usage) -> bool:
         """Reserve the maximum cost of a call; False while that depends on calls in flight. Raises BudgetExceeded."""
         with self._lock:
-            self._check_limits(most)
-            if self._find_excess(most + self.usage + self.unsettled + self.reserved) is not None:
+            reserved = self.reserved + most
+            if self._find_excess(self.usage + self.unsettled + reserved) is not None:
+                self._check_limits(most)
                 return False
-            self.reserved += most
+            self.reserved = reserved
             return True
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
@@ -175,7 +176,8 @@ class Spending:
         """Record what a call cost."""
         with self._lock:
             line = self._lines.get((operator, model)) or SpendingLine(operator, model, 0, Usage())
-            self._lines[operator, model] = replace(line, virtual=line.virtual + virtual, usage=line.usage + usage)
+            made = SpendingLine(operator, model, line.virtual + virtual, line.usage + usage)
+            self._lines[operator, model] = made
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:

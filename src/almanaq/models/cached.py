@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -47,6 +48,7 @@ WHERE owner = excluded.owner OR NOT until BETWEEN ? AND excluded.until OR
   (host = excluded.host AND NOT is_alive(pid, mark))
 """
 """Takes a lease where nobody has it, or who has it has ended; one that ends later than possible is of another clock."""
+_own_mark = lru_cache(maxsize=1)(process_mark)
 _log = logging.getLogger("almanaq")
 
 
@@ -117,7 +119,7 @@ class ReplyCache:
         # Another process may have stored a reply between the look-up and the lease.
         cached = self._find_all(connection, keys)
         now = time.time()
-        lease = (self._owner, os.getpid(), self._host, now + LEASE_SECONDS, process_mark(), now)
+        lease = (self._owner, os.getpid(), self._host, now + LEASE_SECONDS, _own_mark(os.getpid()), now)
         return [
             cached[key] if key in cached else connection.execute(_LEASE, (key, *lease)).rowcount == 1 for key in keys
         ]

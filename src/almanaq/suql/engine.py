@@ -175,20 +175,18 @@ class Engine:
             check_terms(found.in_dialect(self.dialect), self.check)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
+        """Return a query with its names resolved; of one whose plan is kept, as that was made."""
+        parameters = read_parameters(parameters)
+        planned = self._plan_key(query, parameters, self._options) in self._plans
         with within_limits(), errors_placed(query, self.catalog):
-            return self._planner.bind(self._planner.read(query, self._options), read_parameters(parameters))
+            return self._planner.bind(self._planner.read(query, self._options), parameters, planned=planned)
 
     def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
         return self._prepare(query, parameters, self._merge_options(options)).plan
 
     def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
         parameters = read_parameters(parameters)
-        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters))
-        accuracy = options.accuracy and options.accuracy.proxy
-        key: tuple[object, ...] | None = None
-        with suppress(ParameterError):  # a parameter that cannot be written into a plan: none is kept
-            written = [(name, literal(value, self._database.dialect).sql()) for name, value in named.items()]
-            key = (query, *written, options.link, accuracy, frozenset(options.allow_functions))
+        key = self._plan_key(query, parameters, options)
         if key is not None and (known := self._plans.get(key)) is not None:
             return known
         with within_limits(), errors_placed(query, self.catalog):
@@ -199,6 +197,15 @@ class Engine:
                 self._plans.pop(next(iter(self._plans)), None)
             self._plans[key] = prepared
         return prepared
+
+    def _plan_key(self, query: str, parameters: Parameters, options: Options) -> tuple[object, ...] | None:
+        """Return what a plan is kept under; None where a parameter cannot be written into one."""
+        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters))
+        accuracy = options.accuracy and options.accuracy.proxy
+        with suppress(ParameterError):
+            written = [(name, literal(value, self._database.dialect).sql()) for name, value in named.items()]
+            return (query, *written, options.link, accuracy, frozenset(options.allow_functions))
+        return None
 
     def logical_plan(
         self, query: str, parameters: Parameters | None = (), *, options: Options | None = None

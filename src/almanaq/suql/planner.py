@@ -70,19 +70,22 @@ class Planner:
         elif not statement.lookups:
             self.language.names(statement, parameters)
 
-    def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
-        """Return a query with its names resolved; the tree is the caller's own, since planning uses it up."""
+    def bind(self, statement: Statement, parameters: Parameters = (), *, planned: bool = False) -> BoundQuery:
+        """Return a query with its names resolved, to be read only: its tree is shared.
+
+        Args:
+            planned: as it was bound for its plan; else a live table may have other columns by now.
+        """
         bound = None if parameters else self._bound.get(statement)
-        if bound is None or bound.names != self.language.names(statement):  # a live table may have other columns now
+        if bound is None or not (planned or bound.names == self.language.names(statement)):
             bound = bind(statement, self.language, self.catalog, parameters)
             read_conditions(nodes(bound.tree), self.catalog, statement.text)
             check_grouped_answers(bound.tree, statement.text)
-            if parameters:
-                return bound
-            if len(self._bound) >= _BOUND_KEPT:
-                self._bound.pop(next(iter(self._bound)), None)
-            self._bound[statement] = bound
-        return replace(bound, tree=bound.tree.copy())
+            if not parameters:
+                if len(self._bound) >= _BOUND_KEPT:
+                    self._bound.pop(next(iter(self._bound)), None)
+                self._bound[statement] = bound
+        return bound
 
     def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:
         """Return the plan of a statement that is planned whole, before the optimizer's rules."""
@@ -92,7 +95,7 @@ class Planner:
 
     def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
-        tree, links = link_enums(cast_answers(bound.tree), self.catalog, link=options.link, prefix=prefix)
+        tree, links = link_enums(cast_answers(bound.tree.copy()), self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
@@ -118,7 +121,7 @@ class Planner:
         """
         statement = self.read(query, options)
         try:
-            return private_columns_shown(bind(statement, self.language, self.catalog, parameters).tree, self.catalog)
+            return private_columns_shown(self.bind(statement, parameters).tree, self.catalog)
         except QueryError:
             read = filter(None, map(self.catalog.find, statement.relations))
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)

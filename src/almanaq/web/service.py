@@ -181,7 +181,7 @@ class Service:
 
     def ask(self, question: str, conversation: str | None, asked: Options) -> Job:
         """Answer a question, in a conversation or as the first of a new one; raises NotFound for one that is gone."""
-        if conversation is not None and not self.store.conversation(conversation):
+        if conversation is not None and not self.store.has_conversation(conversation):
             raise NotFound(_NO_CONVERSATION)
         own = conversation or new_id()
 

@@ -251,6 +251,10 @@ class AnswerStore:
         seen = [head for row in found if (head := self._check_head(row)) is not None]
         return [_read_answer(head, None) for head in seen] if len(seen) == len(found) else []
 
+    def has_conversation(self, id: str) -> bool:
+        """Return whether a conversation is kept, also one that may not be seen."""
+        return self.count(self._turns(id)) > 0
+
     def turns(self, conversation: str) -> tuple[Turn, ...]:
         """Return what a conversation remembers, the oldest turn first."""
         return tuple(answer.turn for answer in self.conversation(conversation) if answer.turn is not None)

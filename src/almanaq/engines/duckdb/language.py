@@ -68,6 +68,7 @@ class DuckDBLanguage:
         self._statements: dict[tuple[str, frozenset[str]], Statement] = {}
         self._forms: _Normalizer | None = None
         self._opened: StatementReader | None = None
+        self._settings: tuple[str, str] | None = None
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         with self._lock:
@@ -85,19 +86,19 @@ class DuckDBLanguage:
             return self._reader().functions.aggregates
 
     def tree(self, statement: Statement) -> exp.Expr:
-        sql = statement.sql
+        sql, ordered = statement.sql, None
         with self._lock:
             if isinstance(statement.tree, dict):
                 reader = self._reader()
                 ordered = copy.deepcopy(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
-                write_null_order(ordered, *reader.order_settings())
+                write_null_order(ordered, *self._order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
                 names = {str(node["function_name"]) for node in walk(ordered) if node.get("class") == "FUNCTION"}
                 own = (reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
                 if needs_split(ordered) or any(own):  # a macro of the database's own may aggregate
                     raise UnsupportedError("a part of the query is not planned beside text functions")
-                sql = reader.write(ordered)
+                sql = sql if ordered == statement.tree else reader.write(ordered)
         try:
             dialect = Dialect.get_or_raise("duckdb")
             (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
@@ -110,7 +111,9 @@ class DuckDBLanguage:
         with self._lock:
             reader = self._reader()
             forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
-            given, made = (forms.form(reader.parse(text)) for text in (sql, written))
+            made = forms.form(reader.parse(written))
+            same = ordered is not None and forms.form(ordered) == made
+            given = made if same else forms.form(reader.parse(sql))  # a tree is not always read back as it was
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
@@ -124,7 +127,7 @@ class DuckDBLanguage:
             with self._lock:
                 reader = self._reader()
                 tree = copy.deepcopy(statement.tree)
-                write_null_order(tree, *reader.order_settings())
+                write_null_order(tree, *self._order_settings())
                 number_groups(tree, reader.functions.aggregates)
                 parts = Parts(reader, statement, prefix, parameters)
                 made, cited = take_apart(tree, parts, stops=stops)
@@ -138,6 +141,11 @@ class DuckDBLanguage:
         with self._lock:
             bound = parameters_of(statement.parameters, parameters)
             return tuple(name for name, _ in self._reader().describe(statement.shown, bound))
+
+    def _order_settings(self) -> tuple[str, str]:
+        if self._settings is None or not self._owned:  # those of an instance of our own are locked
+            self._settings = self._reader().order_settings()
+        return self._settings
 
     def _reader(self) -> StatementReader:
         if self._opened is None:

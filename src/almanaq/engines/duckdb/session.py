@@ -135,7 +135,6 @@ class DuckDBSession(MultiStreamSession):
         work = self._begin()
         try:
             with self._step(work):
-                _check_select(sql)
                 work.rows = _run(work.cursor, sql, parameters)
                 work.reader = work.rows.relation.to_arrow_reader(batch_rows)
         except BaseException:
@@ -147,7 +146,6 @@ class DuckDBSession(MultiStreamSession):
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
         with self._statement() as cursor:
-            _check_select(sql)
             rows = _run(cursor, sql, parameters)
             if most_bytes is None and most_rows is None:
                 return rows.describe(rows.relation.to_arrow_table())
@@ -166,7 +164,7 @@ class DuckDBSession(MultiStreamSession):
 
     def create(self, name: str, sql: str) -> int:
         with self._statement() as cursor:
-            _check_select(sql)
+            parse_select(sql)
             return self._make(cursor, name, sql.strip().rstrip(";"))
 
     def store(self, name: str, table: pa.Table) -> None:
@@ -280,6 +278,11 @@ def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) ->
     return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
 
 
+def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
+    select = parse_select(sql)
+    return export(cursor.sql(select, params=parameters) if parameters else cursor.sql(select))
+
+
 def _kind(error: Exception) -> type[BaseException]:
     """Return DuckDB's class of an error; from a stream of Arrow it comes as another, with only its name in the text."""
     named = str(error).partition(" Error:")[0].replace(" ", "") + "Exception"
@@ -294,9 +297,11 @@ def file_literal(path: object) -> str:
     return string_literal(_PATTERN.sub(r"[\g<0>]", str(path)))
 
 
-@lru_cache(maxsize=256)
-def _check_select(sql: str) -> None:
+@lru_cache(maxsize=64)
+def parse_select(sql: str) -> duckdb.Statement:
+    """Return the one SELECT of a text, which DuckDB need not parse again; raises NotSupportedError for another."""
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1 or statements[0].type.name != "SELECT":
         kinds = ", ".join(s.type.name for s in statements) or "nothing"
         raise NotSupportedError(f"only a single SELECT is run here, not {kinds}")
+    return statements[0]

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
-from almanaq.engines.duckdb.session import binding_error
+from almanaq.engines.duckdb.session import binding_error, parse_select
 from almanaq.engines.duckdb.trees import column, has_text, lookups, mark_pivots, select, statement, subquery, walk
 from almanaq.errors import (
     OperationalError,
@@ -164,7 +164,10 @@ class StatementReader:
     def describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
-            return [(str(row[0]), str(row[1])) for row in self._ask(f"DESCRIBE {described}", parameters)]
+            if parameters:
+                return [(str(row[0]), str(row[1])) for row in self._ask(f"DESCRIBE {described}", parameters)]
+            bound = self._connection.sql(parse_select(described))  # which runs nothing; DESCRIBE would bind it twice
+            return list(zip(bound.columns, map(str, bound.types), strict=True))
         except duckdb.Error as error:
             if not parameters or not isinstance(error, duckdb.BinderException):
                 raise binding_error(error) from error

@@ -155,7 +155,10 @@ class Renderer:
         marks = {f"'{self._mark(name)}'": rows for name, rows in self._rows.items()}
 
         def written(mark: re.Match[str]) -> str:
-            return "), (".join(write_texts(literal(row), self.dialect).sql(self.dialect) for row in marks[mark[0]])
+            return "), (".join(
+                str(row) if type(row) is int else write_texts(literal(row), self.dialect).sql(self.dialect)
+                for row in marks[mark[0]]
+            )
 
         return re.sub("|".join(map(re.escape, marks)), written, text)  # once: what a row id holds is not looked at
 
@@ -185,7 +188,7 @@ class Renderer:
         elif self.dialect != "duckdb":
             tree = write_texts(write_stage(tree, self.dialect), self.dialect)
         try:
-            text = tree.sql(self.dialect, unsupported_level=ErrorLevel.RAISE, comments=False)
+            text = tree.sql(self.dialect, copy=False, unsupported_level=ErrorLevel.RAISE, comments=False)
         except SqlglotUnsupportedError as error:
             raise UnsupportedError(f"{self.dialect} cannot do what the query asks: {error}") from error
         except MISREAD as error:
