@@ -284,6 +284,8 @@ def _holdings(tokens: Sequence[Token], question: str, index: CatalogIndex) -> It
     for pattern, form in english().holdings:
         for match in pattern.finditer(question):
             columns = tuple(n for n in index.columns_named(stems(match["column"])) if _is_text(n.thing))
+            if "said" in match.groupdict():  # what prose says is asked of a reader
+                columns = tuple(n for n in columns if n.thing.kind != "prose")
             inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
             text = match["text"].strip().strip("\"'“”‘’`").strip()
             if columns and inside and text:
