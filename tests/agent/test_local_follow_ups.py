@@ -50,6 +50,8 @@ WHOLE = [
         (["total kilos in 2022", "forget the year"], "total kilos"),
         (["growers in Vik", "how many did you find?"], "how many growers are in Vik?"),
         (["growers in Vik", "show the oldest one"], "oldest grower in Vik"),
+        (["total kilos by town", "which has the least?"], "town with the lowest total kilos"),
+        (["average age by town", "which is the oldest?"], "town with the highest average age"),
         (
             ["growers in Vik", "total kilos by fruit? Which is the highest?"],
             "total kilos by fruit? Which is the highest?",

@@ -196,5 +196,7 @@ def test_texts_are_asked_what_the_reader_can_read():
 def test_short_texts_hold_what_they_are_said_to_say():
     remarks = {"id": [1, 2, 3, 4], "remark": ["Far too loud", "Quiet", "Too loud", "Too loud"]}
     with almanaq.connect({"remarks": remarks}, model="local", cache=False) as own:
-        reply = own.ask("which remarks say that it is too loud?")
+        chat = own.chat()
+        assert chat.ask("how many remarks are there?").rows == ((4,),)
+        reply = chat.ask("which remarks say that it is too loud?")
         assert [row[reply.columns.index("id")] for row in reply.rows] == [1, 3, 4]
