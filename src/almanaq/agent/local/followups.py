@@ -392,11 +392,11 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if new.order:
         order = new.order
         if made.groups:  # "which is the cheapest?" of average prices is the lowest average
-            term, down = order[0]
+            term, falling = order[0]
             measure = next((each for each in made.measures if term in (each, *each.find_all(exp.Column))), None)
             if measure is None and term not in made.groups:
                 return None
-            order = ((measure or term, down),)
+            order = ((measure or term, falling),)
         made, changed = replace(made, order=order, limit=new.limit or made.limit, offset=new.offset), True
         if not made.gives_figures and new.columns:
             made = replace(made, columns=tuple(dict.fromkeys((*made.columns, *new.columns))))

@@ -21,6 +21,14 @@ export const button = (text, onclick, given = {}) => el("button", { type: "butto
 export function popup(opener, label) {
   const list = el("div", { popover: "auto", class: "popup", role: "group", "aria-label": label });
   list.addEventListener("toggle", (event) => event.newState === "closed" && list.remove());
+  list.addEventListener("keydown", (event) => {
+    const items = [...list.querySelectorAll("button, input")];
+    const at = items.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 }[event.key];
+    if (to === undefined || (document.activeElement.matches("input") && /Home|End/.test(event.key))) return;
+    event.preventDefault();
+    items.at(to % items.length).focus();
+  });
   list.open = () => {
     (opener.closest(".rows") ?? opener.parentElement).append(list); // the styles of a header cell are not its own
     list.showPopover({ source: opener });
