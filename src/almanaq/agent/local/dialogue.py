@@ -43,11 +43,13 @@ _CHOICE = re.compile(
     r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?"
     r"|(?:yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
 )
-_BEGINNINGS = frozenset(
-    "which what who whom whose where when why how list show give find number average total count top name".split()
-)
+_QUESTION_WORDS = frozenset("which what who whom whose where when why how".split())
+_BEGINNINGS = _QUESTION_WORDS | frozenset("list show give find number average total count top name".split())
 """Words that begin a question of its own."""
-_NEXT_QUESTION = re.compile(rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_BEGINNINGS)})\b)", re.IGNORECASE)
+_NEXT_QUESTION = re.compile(
+    rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
+)
+"""What comes before a question of its own: "Is there one? Which?" and "Which farm is it? Give its name" are one."""
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
