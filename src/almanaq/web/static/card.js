@@ -1,7 +1,7 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, label, money, plural, popup, say, shown, visible } from "./dom.js";
+import { button, el, label, money, plural, popup, say, shown, toast, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
@@ -174,7 +174,7 @@ function linkOf(record) {
 function take(record, rows) {
   const download = (name) => {
     el("a", { href: `/api/v1/answers/${record.id}/rows?format=${name.toLowerCase()}&${rows.selection()}`, download: true }).click();
-    say(`Rows downloaded as ${name}.`);
+    toast(`Rows downloaded as ${name}.`);
   };
   const opener = button("Copy, download …", () => {
     const list = popup(opener, "Copy or download rows");
@@ -196,7 +196,7 @@ function python(record, place) {
 async function copy(text, told) {
   try {
     await navigator.clipboard.writeText(text);
-    say(told);
+    toast(told);
   } catch {
     prompt("Copy this:", text);
   }

@@ -1,7 +1,7 @@
 // Charts: the server's Vega-Lite specifications, drawn as SVG. The libraries are loaded with the first chart.
 
 import { get } from "./api.js";
-import { NUMBER, button, el, label, say, visible } from "./dom.js";
+import { NUMBER, button, el, label, say, toast, visible } from "./dom.js";
 import { problem } from "./editor.js";
 
 const VENDORED = ["vega-6.4.0.min.js", "vega-lite-6.4.3.min.js", "vega-interpreter-2.3.2.js"];
@@ -96,7 +96,7 @@ export function chart(record) {
     const words = spec.title.text.match(/[\p{L}\p{N}]+/gu)?.join("-").slice(0, 60) ?? "chart";
     el("a", { href, download: `${words}-${new Date().toISOString().slice(0, 10)}.${kind}` }).click();
     URL.revokeObjectURL(href);
-    say(`Chart saved as ${kind.toUpperCase()}.`);
+    toast(`Chart saved as ${kind.toUpperCase()}.`);
   };
   const tools = el("details", {}, el("summary", {}, "Change or save the chart"));
   tools.addEventListener("toggle", () => tools.children.length > 1 || tools.append(

@@ -40,10 +40,17 @@ export function popup(opener, label) {
   return list;
 }
 
-// Spoken at boundaries only, and shown for a moment.
+// Spoken at boundaries only.
 export function say(text) {
   const status = document.getElementById("status");
   status.textContent = text;
+  status.classList.add("quiet");
+  return status;
+}
+
+// Also shown for a moment: what the page itself does not show.
+export function toast(text) {
+  const status = say(text);
   status.classList.remove("quiet");
   clearTimeout(leaving);
   leaving = setTimeout(() => status.classList.add("quiet"), SHOWN);
