@@ -23,6 +23,16 @@ def last_of(con, *turns):
     return [chat.ask(turn) for turn in turns][-1]
 
 
+WHOLE = [
+    "how many growers are there?",
+    "total kilos by fruit",
+    "average age of growers in Vik",
+    "how many deliveries of pear are there?",
+    "who is the oldest grower?",
+    "towns with more than 1 grower",
+]
+
+
 @pytest.mark.parametrize(
     ("turns", "whole"),
     [
@@ -40,6 +50,8 @@ def last_of(con, *turns):
         (["total kilos in 2022", "forget the year"], "total kilos"),
         (["growers in Vik", "how many did you find?"], "how many growers are in Vik?"),
         (["growers in Vik", "show the oldest one"], "oldest grower in Vik"),
+        (["total kilos by town", "which has the least?"], "town with the lowest total kilos"),
+        (["average age by town", "which is the oldest?"], "town with the highest average age"),
         (
             ["growers in Vik", "total kilos by fruit? Which is the highest?"],
             "total kilos by fruit? Which is the highest?",
@@ -52,6 +64,22 @@ def test_a_turn_gives_what_the_whole_question_gives(con, turns, whole):
     assert sorted(map(str, (row[-1] for row in found.rows))) == sorted(map(str, (row[-1] for row in wanted.rows))) or {
         row[0] for row in found.rows
     } == {row[0] for row in wanted.rows}
+
+
+@pytest.mark.parametrize(
+    ("both", "first", "second"),
+    [
+        ("How many growers are there? How many deliveries are there?", WHOLE[0], "how many deliveries are there?"),
+        ("growers in Vik? Which is the oldest?", "growers in Vik", "oldest grower in Vik"),
+    ],
+)
+def test_of_two_questions_the_first_is_answered_and_the_second_offered(con, both, first, second):
+    chat = con.chat()
+    reply = chat.ask(both)
+    assert (reply.rows, reply.answer.startswith("This answers “")) == (con.ask(first).rows, True)
+    rows = chat.ask("1").rows
+    assert [row[0] for row in rows] == [row[0] for row in con.ask(second).rows]
+    assert rows == tuple(map(tuple, reply.readings[0].run().rows))
 
 
 def test_it_is_the_row_that_was_shown(con):
@@ -94,16 +122,6 @@ def test_others_are_none_of_those_shown(con):
     first = last_of(con, "the 2 youngest growers").rows
     others = last_of(con, "the 2 youngest growers", "any others?").rows
     assert {row[0] for row in first}.isdisjoint({row[0] for row in others})
-
-
-WHOLE = [
-    "how many growers are there?",
-    "total kilos by fruit",
-    "average age of growers in Vik",
-    "how many deliveries of pear are there?",
-    "who is the oldest grower?",
-    "towns with more than 1 grower",
-]
 
 
 @pytest.mark.parametrize(("before", "question"), [*itertools.permutations(WHOLE, 2)])

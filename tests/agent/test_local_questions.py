@@ -189,3 +189,14 @@ def test_texts_are_asked_what_the_reader_can_read():
     with almanaq.connect({"remarks": {"id": [1, 2, 3], "remark": texts}}, model="local", cache=False) as own:
         reply = own.ask("how many remarks mention the queue?")
         assert reply.rows == ((2,),)
+        reply = own.ask("which remarks say it is too long?")
+        assert reply.suql.startswith("SELECT id, remark FROM remarks WHERE answer(remark")
+
+
+def test_short_texts_hold_what_they_are_said_to_say():
+    remarks = {"id": [1, 2, 3, 4], "remark": ["Far too loud", "Quiet", "Too loud", "Too loud"]}
+    with almanaq.connect({"remarks": remarks}, model="local", cache=False) as own:
+        chat = own.chat()
+        assert chat.ask("how many remarks are there?").rows == ((4,),)
+        reply = chat.ask("which remarks say that it is too loud?")
+        assert [row[reply.columns.index("id")] for row in reply.rows] == [1, 3, 4]

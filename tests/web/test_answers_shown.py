@@ -82,9 +82,14 @@ def test_rows_are_sorted_filtered_copied_and_asked_again(browser, shown):
         assert page.evaluate("document.activeElement.ariaLabel") == "Filter measure_1"
 
         page.get_by_role("button", name="Copy, download …").press("Enter")
-        page.keyboard.press("ArrowDown")
+        for key, item in (("ArrowDown", "Copy as Markdown"), ("End", "Download Parquet"), ("ArrowDown", "Copy as TSV")):
+            page.keyboard.press(key)
+            assert page.evaluate("document.activeElement.textContent") == item
         with page.expect_download() as download:
             page.get_by_role("button", name="Download CSV").press("Enter")
+        assert re.fullmatch(
+            r"SELECT-name-measure-1-city-FROM-wide.*-20\d\d-.*\.csv", download.value.suggested_filename
+        )
         lines = download.value.path().read_text().splitlines()
         assert [line.split(",")[0] for line in lines[:2]] == ["name", "Internationalisation 299"]
         assert len(lines) == 12
@@ -162,6 +167,7 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
             with page.expect_download() as download:
                 page.get_by_role("button", name=f"as {kind}").click()
+            assert re.fullmatch(rf"age-by-breed-20.*\.{kind.lower()}", download.value.suggested_filename)
             content = download.value.path().read_bytes()
             assert content.startswith(start)
             assert b"<img" not in content
@@ -178,13 +184,15 @@ def test_a_chart_is_drawn_changed_and_saved(browser, shown):
         assert page.locator("svg.picture text", has_text=re.compile("^0$")).count() == 1
 
 
-def test_a_chart_that_is_refused_leaves_the_one_before(browser, shown):
+def test_kinds_that_cannot_be_drawn_are_not_offered_and_a_refused_chart_leaves_the_one_before(browser, shown):
     page = browser.new_page()
-    page.goto(f"http://127.0.0.1:{shown.port}{link(shown, 'SELECT breed, age FROM dogs')}")
+    page.goto(f"http://127.0.0.1:{shown.port}{link(shown, 'SELECT breed, age, 1 AS one FROM dogs')}")
     page.get_by_text("Change or save the chart").click()
-    page.get_by_label("Kind").select_option("line")
-    page.locator(".chart .problem", has_text="breed holds names: choose bars or points").wait_for()
-    assert page.get_by_label("Kind").input_value() == "bar"
+    page.locator("option[value=line]:disabled").wait_for(state="attached")
+    assert page.locator(".chart option:disabled").all_inner_texts() == ["Line", "Bars in parts"]
+    page.get_by_label("Across").select_option("one")
+    page.locator(".chart .problem", has_text="several rows have the same one").wait_for()
+    assert page.get_by_label("Across").input_value() == "breed"
     page.close()
 
 

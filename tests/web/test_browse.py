@@ -48,20 +48,21 @@ def rows_of(client, *filters, **given):
 
 
 @pytest.mark.parametrize(
-    ("filters", "sort", "ids"),
+    ("filters", "sort", "ids", "total"),
     [
-        ((), "-pay", [59, 58, 57]),
-        (("name~BOB", "pay>=10"), None, [42, 45, 48]),
-        (("pay=0.5",), None, [2]),
-        (("since=", "id!=0", "id<3"), "-id", [2, 1]),
+        ((), "-pay", [59, 58, 57], 60),
+        (("name~BOB", "pay>=10"), None, [42, 45, 48], 6),
+        (("pay=0.5",), None, [2], 1),
+        (("since=", "id!=0", "id<3"), "-id", [2, 1], 2),
     ],
 )
-def test_rows_are_sorted_and_filtered_by_the_server(staff, filters, sort, ids):
+def test_rows_are_sorted_filtered_and_counted_by_the_server(staff, filters, sort, ids, total):
     given = {"limit": 3} | ({"sort": sort} if sort else {})
     reply = rows_of(staff, *filters, **given)
     assert reply.status == 200, reply.body
     record = reply.json()
     assert [row[0] for row in record["rows"]] == ids
+    assert record["rows_total"] == total
     assert "ssn" not in [column["name"] for column in record["columns"]]
 
 

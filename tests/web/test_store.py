@@ -134,7 +134,7 @@ def test_rows_that_are_not_all_kept_say_how_many_are(serve, monkeypatch, limit):
     assert cut.json()["rows"] == full.json()["rows"][:count]
     assert part["rows_kept"] == count
     assert cut.headers["almanaq-rows"] == f"{count} of {rows}"
-    assert f'filename="answer-first-{count}-of-{rows}-rows.json"' in cut.headers["content-disposition"]
+    assert f"''first-{count}-of-{rows}-rows-SELECT-n-s-FROM-t" in cut.headers["content-disposition"]
 
 
 def test_a_conversation_that_is_deleted_while_it_goes_on_stays_deleted(serve):

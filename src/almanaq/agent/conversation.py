@@ -52,6 +52,7 @@ from almanaq.agent.response import (
     Finished,
     Progress,
     QueryWritten,
+    Reading,
     Response,
     RowsFound,
     TablesChosen,
@@ -492,8 +493,10 @@ class Agent:
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
         status = "no_query" if parsed.status == "query" else parsed.status
-        readings = tuple(replace(reading, runs=self._run_reading) for reading in parsed.readings)
-        return Response(status, answer, kind=parsed.kind, asked=parsed.asked, readings=readings)
+        return Response(status, answer, kind=parsed.kind, asked=parsed.asked, readings=self._readings(parsed))
+
+    def _readings(self, parsed: Parsed) -> tuple[Reading, ...]:
+        return tuple(replace(reading, runs=self._run_reading) for reading in parsed.readings)
 
     def _run_reading(self, suql: str) -> Result:
         return self._engine.run(suql, options=self._options)
@@ -523,6 +526,7 @@ class Agent:
             of=ran.parsed.of,
             table=result.table,
             stopped=ran.stopped,
+            readings=self._readings(ran.parsed),
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
         defined = say_terms(question, ran.suql, self._engine.catalog)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -50,6 +51,8 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         return None
     columns = _settle_orders(columns)
     measures = [column for column in columns if column.role == "measure"]
+    if table.num_rows >= _LEAST_CLOUD:  # a number that is the same in all of so many rows shows nothing
+        measures = [each for each in measures if len(set(each.values)) > 1]
     if not measures or table.num_rows == 0:
         return None
     if table.num_rows == 1:
@@ -256,6 +259,16 @@ def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str =
     if kind in ("bar", "stacked") and len(ordered.order) > MOST_BARS:
         raise UsageError(f"{len(ordered.order):,} bars cannot be read: choose a line or points")
     return thin_marks(ordered)
+
+
+def drawable_kinds(table: pa.Table, x: str, y: str, colour: str = "") -> list[DrawnKind]:
+    """Return the kinds that `draw_columns` draws of these columns; bars have parts only where there is a colour."""
+    found: list[DrawnKind] = []
+    for kind in get_args(DrawnKind):
+        with suppress(UsageError):
+            draw_columns(table, kind, x, y, colour)
+            found += [kind] if colour or kind != "stacked" else []
+    return found
 
 
 def _read(table: pa.Table, name: str) -> Column:

@@ -50,7 +50,7 @@ def board(
         with closing(service.store):
             boards = Boards(service)
             if action is Action.export:
-                write_text(export_board(boards, name), out)
+                write_text(export_board(boards, boards.get(name)), out)
                 return
             done = boards.run(name, Options()).work(lambda *_: None)
     for place, item in enumerate(done["items"]):

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 
 from almanaq.agent.checked import is_usable, write_checked
-from almanaq.charts.choose import DrawnKind
+from almanaq.charts.choose import DrawnKind, drawable_kinds
 from almanaq.connection import Connection
 from almanaq.errors import UnknownNameError
 from almanaq.jobs import Job, JobRunner
@@ -21,9 +21,9 @@ from almanaq.web.boards import Boards
 from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows, select_kept_rows
 from almanaq.web.links import links_record
 from almanaq.web.problems import MEDIA_TYPE, NotFound, Refused
-from almanaq.web.records import MEDIA, RowFormat, all_columns, draw_kept, format_rows, rows_of
+from almanaq.web.records import MEDIA, RowFormat, all_columns, draw_kept, format_rows, name_file, rows_of
 from almanaq.web.service import Origin, Service
-from almanaq.web.store import Answer
+from almanaq.web.store import Answer, read_parquet
 from almanaq.web.streaming import Document, run_job
 from almanaq.web.verdicts import Verdicts, export_tests, teach
 
@@ -365,11 +365,11 @@ def _answers(router: APIRouter, service: Service) -> None:
         found = await find_answer(service, id, request)
         kept = await asyncio.to_thread(select_kept_rows, rows_of(found), sort, filter)
         content = await asyncio.to_thread(format_rows, kept, format)
-        name, headers = "answer", {}
+        part, headers = "", {}
         if found.rows_missing:
             count, total = found.record["rows_kept"], found.record["rows_total"]
-            name, headers = f"answer-first-{count}-of-{total}-rows", {"almanaq-rows": f"{count} of {total}"}
-        headers["content-disposition"] = f'attachment; filename="{name}.{format}"'
+            part, headers = f"first {count} of {total} rows ", {"almanaq-rows": f"{count} of {total}"}
+        headers |= name_file(part + found.title, found.made, format)
         return Response(content, media_type=MEDIA[format], headers=headers)
 
     @router.get("/answers/{id}/page", responses=problems(401, 404, 422))
@@ -393,7 +393,12 @@ def _answers(router: APIRouter, service: Service) -> None:
     ) -> Response:
         """Draw the kept rows of an answer as the chart that a person chose; nothing is asked or run."""
         found = await find_answer(service, id, request)
-        return Document({"chart": await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)})
+
+        def draw() -> dict[str, Any]:
+            drawn = draw_kept(found, kind=kind, x=x, y=y, colour=colour)
+            return {"chart": drawn, "kinds": drawable_kinds(read_parquet(rows_of(found)), x, y, colour)}
+
+        return Document(await asyncio.to_thread(draw))
 
     @router.get("/conversations/{id}", responses=problems(401, 404, 422))
     async def conversation(id: Id) -> Response:

@@ -127,9 +127,7 @@ class Boards:
             raise NotFound("no such answer (any more): it cannot be pinned")
         pinned = dict(known.get(id) or {"answer": id})
         if answer is not None:
-            of = answer.record.get("of") or {}
-            title = f"{of['title']}: {of['question']}" if of.get("question") else answer.asked
-            pinned = {"answer": id, "title": clip(title, _TITLE), "suql": answer.record.get("suql")}
+            pinned = {"answer": id, "title": clip(answer.title, _TITLE), "suql": answer.record.get("suql")}
         pinned.pop("chart", None)
         return pinned | {name: each for name, each in item.items() if each}
 

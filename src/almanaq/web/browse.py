@@ -55,7 +55,7 @@ _COMPARES = {"=": exp.EQ, "!=": exp.NEQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE
 def read_rows(
     connection: Connection, name: str, *, limit: int, cursor: str | None, sort: str | None, filters: Sequence[str]
 ) -> dict[str, Any]:
-    """Return rows of a table, without its private columns.
+    """Return rows of a table, without its private columns; `rows_total` counts those that pass.
 
     Args:
         cursor: `next` of the rows before.
@@ -66,7 +66,7 @@ def read_rows(
     relation = connection.catalog.relation(name)
     shown = [column for column in relation.columns if not column.private]
     start = 0 if cursor is None else read_cursor(cursor)
-    query = exp.select(*(_column(each) for each in shown)).from_(table_of(relation.name))
+    query = exp.select().from_(table_of(relation.name))
     known = {column.name: column for column in relation.columns}
 
     def find(name: str) -> tuple[exp.Column, str]:
@@ -75,6 +75,11 @@ def read_rows(
 
     for condition in filters:
         query = query.where(_condition(condition, known, find))
+    total = relation.rows
+    if filters:
+        counted = query.select(exp.alias_(exp.Count(this=exp.Star()), "n")).sql(connection.engine.dialect)
+        total = _run(connection, counted).column(0)[0].as_py()
+    query = query.select(*(_column(each) for each in shown))
     keys = [column for each in relation.key if (column := relation.column(each)) is not None and not column.private]
     ordered = [(key, False) for key in keys]
     if sort is not None:
@@ -89,6 +94,7 @@ def read_rows(
     return {
         "columns": describe_columns(connection.catalog, bind_query(connection.engine, suql), table),
         "rows": capped.rows,
+        "rows_total": total,
         "cells_cut": capped.cells_cut,
         "next": make_cursor(start + len(capped.rows)) if more else None,
     }

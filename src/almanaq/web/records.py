@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import io
 import json
+import re
+import urllib.parse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +50,8 @@ def count_in_utf16(evidence: dict[str, Any], cited: CitedTexts) -> dict[str, Any
 
 MOST_ROWS = 10_000
 """Rows of a record: those beyond are read a page at a time."""
+_NAME = 60
+"""Characters of the words that name a file."""
 
 
 def client_record(
@@ -109,6 +114,13 @@ def draw_kept(answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = 
         return draw_columns(read_parquet(rows_of(answer)), kind, x, y, colour, title).spec()
     except UsageError as error:
         raise Refused(422, str(error)) from error
+
+
+def name_file(words: str, made: float, ending: str) -> dict[str, str]:
+    """Return the header that names a download after its words and its day: `price-of-each-dog-2024-05-31.csv`."""
+    day = datetime.datetime.fromtimestamp(made, datetime.UTC).date()
+    name = "-".join(re.findall(r"[^\W_]+", f"{words[:_NAME]} {day}"))
+    return {"content-disposition": f"attachment; filename*=UTF-8''{urllib.parse.quote(name)}.{ending}"}
 
 
 _NAMES = {

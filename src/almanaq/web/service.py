@@ -351,13 +351,15 @@ class Service:
         if response.table is not None and response.suql is not None:
             columns = describe_columns(connection.catalog, tree, response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
+        named |= {"asked": response.asked} if response.asked else {}
         record = client_record(response_record(response), cited, columns, len(response.rows)) | named
         record |= {"keys": _row_keys(response, len(record["rows"]))} | ({"stopped": True} if response.stopped else {})
         shown = columns_of_reply(connection, response, tree)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
-        kept = KeptAnswer(id, "ask", response.question, record, carried, response.table, response.evidence)
+        asked = response.asked or response.question
+        kept = KeptAnswer(id, "ask", asked, record, carried, response.table, response.evidence)
         record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}

@@ -226,7 +226,7 @@ def serve(application: Gate, sockets: Sequence[socket.socket], ready: Callable[[
     try:
         asyncio.run(make_server(application, ready, limits).serve(sockets=list(sockets)))
     finally:
-        gc.unfreeze()
+        gc.unfreeze()  # else extensions report the frozen objects as leaked when the process ends
 
 
 def make_server(application: Gate, ready: Callable[[], None], limits: ConnectionLimits | None = None) -> uvicorn.Server:

@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import hashlib
 import json
+import re
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -23,7 +24,7 @@ from almanaq.errors import AlmanaqError
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
 from almanaq.web.boards import Board, Boards
 from almanaq.web.problems import NotFound, Refused
-from almanaq.web.records import bind_query, draw_kept
+from almanaq.web.records import bind_query, draw_kept, name_file
 from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdicts
 
@@ -101,8 +102,9 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
     @router.get("/boards/{name}/export")
     async def export(name: str) -> Response:
-        text = await asyncio.to_thread(export_board, boards, name)
-        headers = {"content-disposition": 'attachment; filename="board.html"'}
+        found = await asyncio.to_thread(boards.get, name)
+        text = await asyncio.to_thread(export_board, boards, found)
+        headers = name_file(found.title or name, found.made, "html")
         return Response(text.encode("utf-8", "replace"), media_type="text/html; charset=utf-8", headers=headers)
 
     @router.get("/a/{id}")
@@ -117,7 +119,7 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
             with suppress(Refused):
                 chart = await asyncio.to_thread(draw_kept, found, kind=kind, x=x, y=y, colour=colour)
                 found.record["chart"] = chart
-        return await page("answer.html", answer=found, made=_show_time(found.made), shown=_show_cell, draw=_draw_chart)
+        return await page("answer.html", answer=found)
 
     @router.get("/accuracy")
     async def accuracy() -> Response:
@@ -174,19 +176,19 @@ def _etag(name: str) -> str:
 def _templates() -> Environment:
     loader = PackageLoader("almanaq.web", "templates")
     made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.globals.update(shown=_show_cell, time=_show_time, draw=_draw_chart, lead=_lead)
     made.finalize = lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
     return made
 
 
 def describe_board(boards: Boards, board: Board) -> dict[str, Any]:
     """Return what a template shows of a board."""
-    items = boards.record(board)["items"]
-    return {"board": board, "items": items, "shown": _show_cell, "time": _show_time, "draw": _draw_chart}
+    return {"board": board, "items": boards.record(board)["items"]}
 
 
-def export_board(boards: Boards, name: str) -> str:
-    """Return a board as one HTML file without scripts, which needs no server. Raises NotFound."""
-    shown = describe_board(boards, boards.get(name))
+def export_board(boards: Boards, board: Board) -> str:
+    """Return a board as one HTML file without scripts, which needs no server."""
+    shown = describe_board(boards, board)
     style = Markup(assets()["export.css"].decode())
     return _templates().get_template("export.html").render(style=style, **shown)
 
@@ -198,6 +200,12 @@ def _draw_chart(record: dict[str, Any]) -> Markup:
     return Markup(read_spec(spec).svg() if own and own["almanaq"]["kind"] != "number" else "")
 
 
+def _lead(record: dict[str, Any]) -> str:
+    """Return the reply without the list that its table repeats."""
+    answer: str = record["answer"]
+    return re.sub(r"^(?:\d+\. | +“).*\n+", "", answer, flags=re.MULTILINE) if record.get("columns") else answer
+
+
 def _show_time(made: float) -> str:
     return datetime.datetime.fromtimestamp(made, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
@@ -205,6 +213,8 @@ def _show_time(made: float) -> str:
 def _show_cell(cell: Any) -> str:
     if cell is None:
         return ""
+    if isinstance(cell, float):
+        return f"{cell:,.2f}" if abs(cell) >= 1 else f"{cell:.4g}"
     if isinstance(cell, list):
         return ", ".join(map(_show_cell, cell))
     return json.dumps(cell, ensure_ascii=False) if isinstance(cell, dict | bool) else str(cell)

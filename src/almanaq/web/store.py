@@ -66,6 +66,12 @@ class Answer:
     columns: Columns | None = None
 
     @property
+    def title(self) -> str:
+        """What was asked; of an edited query what was changed, and the question before."""
+        of = self.record.get("of") or {}
+        return f"{of['title']}: {of['question']}" if of.get("question") else self.asked
+
+    @property
     def rows_missing(self) -> bool:
         """Whether fewer rows are kept than there were: `rows_kept` of the record says how many."""
         return "rows_kept" in self.record

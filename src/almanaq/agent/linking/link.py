@@ -283,16 +283,15 @@ def _holdings(tokens: Sequence[Token], question: str, index: CatalogIndex) -> It
     """Yield what a text is to hold, as "names that start with S" says."""
     for pattern, form in english().holdings:
         for match in pattern.finditer(question):
-            columns = tuple(n for n in index.columns_named(stems(match["column"])) if _is_text(n.thing))
+            # What prose is said to say is asked of a reader.
+            kinds = ("text",) if "said" in match.groupdict() else ("text", "prose")
+            named = index.columns_named(stems(match["column"]))
+            columns = tuple(n for n in named if isinstance(n.thing, LinkedColumn) and n.thing.kind in kinds)
             inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
             text = match["text"].strip().strip("\"'“”‘’`").strip()
             if columns and inside and text:
                 holding = Holding(columns, form, text)
                 yield Span(inside[0], inside[-1] + 1, "hold", (holding,), 1.05 * len(inside) + 0.5)
-
-
-def _is_text(thing: object) -> bool:
-    return isinstance(thing, LinkedColumn) and thing.kind in ("text", "prose")
 
 
 def _other_forms(

@@ -35,8 +35,8 @@ class Composer(Ranking):
     def compose(self) -> QuerySpec:
         """Return the query; raises NotComposed where the words ask for nothing of these rows."""
         self._weigh_spans()
-        if not self.searches:
-            text_tests(self.sentence, self.world, self.main, self.extra)
+        read = None if self.searches else text_tests(self.sentence, self.world, self.main, self.extra)
+        self.read = [] if read is None else [read]
         self.conditions.holding_tests()
         self._name_tables()
         self._count_members()
@@ -253,7 +253,9 @@ class Composer(Ranking):
             self.shown += self._asked_by_word(entity)
         if not self.shown and not self.names_main:
             held = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind == "hold"]
-            self.shown += held
+            # "Reviews that mention noise" are rows, though a column has their name.
+            self.names_main = any(column.words[-1:] == relation_words(self.main)[-1:] for column in held)
+            self.shown += [] if self.names_main else held
         asks = self.shown or self.names_main or self.ordering
         if self.partial and not asks:
             return replace(spec, columns=())
@@ -286,7 +288,7 @@ class Composer(Ranking):
             self.choices.doubt(0.85, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering])
-        prose = [c for c in tested if c.kind == "prose" and not c.column.array]
+        prose = [c for c in (*tested, *self.read) if c.kind == "prose" and not c.column.array]
         listed = [*listed, *prose]
         one = entity is not None and (self.shown or self.world.is_unique(entity.column))
         only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from datetime import date
 
 from sqlglot import exp
@@ -42,10 +43,13 @@ _CHOICE = re.compile(
     r"(?:(?:the )?(?:number |option |no\.? ?|#)?(?P<digit>[1-3])|(?:the )?(?P<word>first|second|third|last)(?: one)?"
     r"|(?:yes|yep|yeah|ok|okay|right|exactly|sure|that one)(?:,? please)?)[.! ]*",
 )
-_BEGINNINGS = frozenset(
-    "which what who whom whose where when why how list show give find number average total count top name".split()
-)
+_QUESTION_WORDS = frozenset("which what who whom whose where when why how".split())
+_BEGINNINGS = _QUESTION_WORDS | frozenset("list show give find number average total count top name".split())
 """Words that begin a question of its own."""
+_NEXT_QUESTION = re.compile(
+    rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
+)
+"""What comes before a question of its own: "Is there one? Which?" and "Which farm is it? Give its name" are one."""
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
@@ -113,7 +117,8 @@ class LocalDialogue:
         question = question[:_LONGEST]
         if failures:
             return Parsed("no_query")
-        return self.settle(question, catalog, history) or self._decide(question, self.world(catalog), history)
+        settled = self.settle(question, catalog, history) or self._answer_first(question, catalog, history)
+        return settled or self._decide(question, self.world(catalog), history)
 
     def settle(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> Parsed | None:
         """Return what needs no reading of words: a reading chosen, a question known or about the source; else None."""
@@ -174,6 +179,23 @@ class LocalDialogue:
         if best is not None and self._is_sure(best, world) and (tied := with_ties(best, world)) is not None:
             return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
+
+    def _answer_first(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:
+        """Return the query of the first of several questions, and offer the others; None where it is one, or unsure."""
+        first, *others = _NEXT_QUESTION.split(question.strip())
+        answered = self.parse(first, catalog, history) if others else None
+        if answered is None or answered.suql is None:
+            return None
+        turns, world = (*history, Turn(first, answered.suql)), self.world(catalog)
+        found = [self.parse(other, catalog, turns).suql for other in others]
+        if found == [None]:  # "Which has most?" is understood together with what comes before it
+            found = [self._decide(question, world, history).suql]
+        asked = [suql for suql in dict.fromkeys(found) if suql not in (None, answered.suql)]
+        offered = tuple(Offered(describe(suql, dialect=world.dialect), suql, 1.0) for suql in asked[:MOST_READINGS])
+        listed = "".join(f"\n{i}. {each.words}" for i, each in enumerate(offered, 1))
+        also = f"For the rest, answer with its number:{listed}\n" if offered else "Ask the rest by itself."
+        said = f"This answers “{first}” alone. {also}"
+        return replace(answered, readings=offered, remarks=(*answered.remarks, said))
 
     def _names_its_row(self, reading: Reading, world: World) -> bool:
         """Return whether a reading is about a row that the question calls by its name."""
@@ -236,7 +258,7 @@ def _unknown(question: str, world: World) -> list[str]:
 def _find_choice(question: str, last: Turn) -> str | None:
     """Return the query that a turn chooses of those offered; None where it chooses none."""
     match = _CHOICE.fullmatch(fold(question).strip())
-    if match is None or not last.offered:
+    if match is None or not last.offered or (match["word"] and last.suql):  # "the first one" of the rows shown
         return None
     place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
     return last.offered[place] if place < len(last.offered) else None

@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.reading import Reading, read
+from almanaq.agent.local.reading import Reading, read, with_ties
 from almanaq.agent.local.references import Reference, keys_condition, resolve
 from almanaq.agent.local.spec import (
     QuerySpec,
@@ -90,6 +90,10 @@ _FIRST = re.compile(
 )
 _INSTEAD = re.compile(r"\b(?:instead|rather)\b", re.IGNORECASE)
 _WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
+_MOST = re.compile(
+    r"(?:and |so )?which (?:one )?(?:has|had|is|was) (?:the )?(?:(most|highest)|(?:least|fewest|lowest))[?.! ]*",
+    re.IGNORECASE,
+)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
@@ -116,6 +120,10 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     said = question.strip()
     if _COUNT.fullmatch(said) and not spec.gives_figures:
         return _make_reading(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
+    if spec.groups and spec.measures and (most := _MOST.fullmatch(said)):
+        ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
+        found = _make_reading(ranked, world)
+        return found and (with_ties(found, world) or found)
     if _ANOTHER.search(said) and not spec.gives_figures:
         return _make_reading(_others(spec, history), world)
     if (first := _FIRST.fullmatch(said)) is not None:
@@ -382,7 +390,14 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         facts = tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ()))
         made = replace(made, measures=(), columns=new.columns or facts)
     if new.order:
-        made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
+        order = new.order
+        if made.groups:  # "which is the cheapest?" of average prices is the lowest average
+            term, falling = order[0]
+            measure = next((each for each in made.measures if term in (each, *each.find_all(exp.Column))), None)
+            if measure is None and term not in made.groups:
+                return None
+            order = ((measure or term, falling),)
+        made, changed = replace(made, order=order, limit=new.limit or made.limit, offset=new.offset), True
         if not made.gives_figures and new.columns:
             made = replace(made, columns=tuple(dict.fromkeys((*made.columns, *new.columns))))
     elif not new.conditions and not new.measures and (down := _direction(short)) is not None and made.measures:

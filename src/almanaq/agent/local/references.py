@@ -33,6 +33,7 @@ _EXPLETIVE = re.compile(
     r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
     r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
+    r"|\b(?:say|says|saying) (?:that )?(?:it|they)\b"
 )
 _ALL = re.compile(
     r"(?<!only )\b(?:them|these|those|they|their|both"

@@ -29,11 +29,11 @@ _ENDS = ("by", "order", "direction", "period", "compare")
 _SKIPPED = frozenset(("about", "of", "that", "a", "an", "the", "any", "some", "their", "having", "there", "was", "is"))
 
 
-def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr]) -> None:
-    """Add the condition that a text says something, and use the words that say what."""
+def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr]) -> LinkedColumn | None:
+    """Add the condition that a text says something, and use the words that say what; return the column of the text."""
     column = prose_column(world, main)
     if column is None:
-        return
+        return None
     items = sentence.items
     for i, item in enumerate(items):
         word = sentence.text(i)
@@ -61,7 +61,8 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
         sentence.take(i, *range(first, end), *([negated] if negated is not None else []))
         asked = answer(column, f"does it {verb} {phrase.strip()}?")
         extra.append(exp.EQ(this=asked, expression=text("No" if negated is not None else "Yes")))
-        return
+        return column
+    return None
 
 
 def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:

@@ -62,7 +62,7 @@ function draw(page, more) {
   at("rows").querySelector(".more")?.remove();
   const next = page.next && button("More rows", () => load(page.next));
   const cut = page.cells_cut ? " Long texts are shown by their beginning." : "";
-  const told = `${plural(count, "row")} shown${page.next ? ", there are more" : ""}.`;
+  const told = page.next && page.rows_total ? `${count.toLocaleString("en")} of ${plural(page.rows_total, "row")} shown.` : `${plural(count, "row")} shown${page.next ? ", there are more" : ""}.`;
   at("rows").append(el("p", { class: "more buttons" }, next || null, el("span", { class: "hint" }, told + cut)));
   say(told);
 }
@@ -106,7 +106,7 @@ function values(column, rows) {
   if (!column.top) return [];
   if (column.distinct === rows && rows > 1) return [bounds ?? "", "all different"];
   const single = !column.type.endsWith("[]");
-  return [el("ul", {}, column.top.map((each) => {
+  return [bounds ?? "", el("ul", {}, column.top.map((each) => {
     const text = `${shown(each.value)} (${each.rows.toLocaleString("en")})`;
     return el("li", {}, single && each.value !== "" ? button(text, () => narrow(`${column.name}=${each.value}`), { class: "plain", title: "Only rows with this value" }) : text);
   }))];

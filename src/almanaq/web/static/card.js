@@ -1,7 +1,7 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, label, money, plural, popup, say, shown, visible } from "./dom.js";
+import { button, el, label, money, plural, popup, say, shown, toast, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
@@ -52,12 +52,13 @@ export function card(record, choose = null) {
   return made;
 }
 
-// The reply without what the table and the folded part show again.
+// The reply without what the table, the buttons of readings and the folded part show again.
 function lead(record) {
+  if (!record.columns?.length && record.readings?.length) return record.answer.replace(/^(\d+\. |Answer with ).*\n?/gm, "").trim();
   if (!record.answer || !record.columns?.length) return record.answer;
   const searched = `I searched for ${record.searched}.`;
   const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
-  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/m, ".");
+  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/gm, ".");
   return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
 }
 
@@ -65,7 +66,7 @@ function lead(record) {
 function figure(record) {
   const value = record.rows?.[0]?.[0];
   if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
-  return el("p", { class: "figure" }, el("strong", {}, value.toLocaleString("en", { maximumFractionDigits: 2 })), " ", visible(label(record.columns[0])));
+  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(label(record.columns[0])));
 }
 
 // Rows that rest on quotes are read first; their chart is folded.
@@ -173,7 +174,7 @@ function linkOf(record) {
 function take(record, rows) {
   const download = (name) => {
     el("a", { href: `/api/v1/answers/${record.id}/rows?format=${name.toLowerCase()}&${rows.selection()}`, download: true }).click();
-    say(`Rows downloaded as ${name}.`);
+    toast(`Rows downloaded as ${name}.`);
   };
   const opener = button("Copy, download …", () => {
     const list = popup(opener, "Copy or download rows");
@@ -195,7 +196,7 @@ function python(record, place) {
 async function copy(text, told) {
   try {
     await navigator.clipboard.writeText(text);
-    say(told);
+    toast(told);
   } catch {
     prompt("Copy this:", text);
   }

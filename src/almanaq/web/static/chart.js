@@ -1,7 +1,7 @@
 // Charts: the server's Vega-Lite specifications, drawn as SVG. The libraries are loaded with the first chart.
 
 import { get } from "./api.js";
-import { NUMBER, button, el, label, say, visible } from "./dom.js";
+import { NUMBER, button, el, label, say, toast, visible } from "./dom.js";
 import { problem } from "./editor.js";
 
 const VENDORED = ["vega-6.4.0.min.js", "vega-lite-6.4.3.min.js", "vega-interpreter-2.3.2.js"];
@@ -72,16 +72,17 @@ export function chart(record) {
   };
   const change = async (chosen) => {
     try {
-      record.chart = spec = (await get(`answers/${record.id}/chart?${new URLSearchParams(chosen)}`)).chart;
+      const found = await get(`answers/${record.id}/chart?${new URLSearchParams(chosen)}`);
+      record.chart = spec = found.chart;
       record.chosen = chosen;
       said.replaceChildren();
       await draw();
       figure.dispatchEvent(new CustomEvent("chosen", { bubbles: true }));
       say(spec.description);
-      return true;
+      return found.kinds;
     } catch (error) {
       said.replaceChildren(problem(error));
-      return false;
+      return null;
     }
   };
   const save = async (kind) => {
@@ -92,15 +93,17 @@ export function chart(record) {
       ? new Blob([await view.toSVG()], { type: "image/svg+xml" })
       : await new Promise((done) => view.toCanvas(2).then((made) => made.toBlob(done)));
     const href = URL.createObjectURL(blob);
-    el("a", { href, download: `chart.${kind}` }).click();
+    const words = spec.title.text.match(/[\p{L}\p{N}]+/gu)?.join("-").slice(0, 60) ?? "chart";
+    el("a", { href, download: `${words}-${new Date().toISOString().slice(0, 10)}.${kind}` }).click();
     URL.revokeObjectURL(href);
-    say(`Chart saved as ${kind.toUpperCase()}.`);
+    toast(`Chart saved as ${kind.toUpperCase()}.`);
   };
-  const figure = el("figure", { class: "chart" }, picture, caption,
-    el("details", {}, el("summary", {}, "Change or save the chart"),
-      el("div", { class: "tools" }, record.id && choices(record, change),
-        button("SVG", () => save("svg"), { "aria-label": "Save the chart as SVG" }),
-        button("PNG", () => save("png"), { "aria-label": "Save the chart as PNG" })), said));
+  const tools = el("details", {}, el("summary", {}, "Change or save the chart"));
+  tools.addEventListener("toggle", () => tools.children.length > 1 || tools.append(
+    el("div", { class: "tools" }, record.id && choices(record, change),
+      button("SVG", () => save("svg"), { "aria-label": "Save the chart as SVG" }),
+      button("PNG", () => save("png"), { "aria-label": "Save the chart as PNG" })), said));
+  const figure = el("figure", { class: "chart" }, picture, caption, tools);
   new IntersectionObserver((seen, observer) => {
     if (!seen.some((each) => each.isIntersecting)) return;
     observer.disconnect();
@@ -135,8 +138,11 @@ function choices(record, change) {
       el("option", { value, selected: value === chosen }, visible(name))));
     made.addEventListener("change", async () => {
       const wanted = values();
-      if (await change(wanted)) last = wanted;
-      else for (const [key, each] of Object.entries(all)) each.value = last[key];
+      const kinds = await change(wanted);
+      if (kinds) {
+        last = wanted;
+        offer(kinds);
+      } else for (const [key, each] of Object.entries(all)) each.value = last[key];
     });
     return [made, el("label", {}, words, made)];
   };
@@ -148,7 +154,9 @@ function choices(record, change) {
   };
   const all = Object.fromEntries(Object.entries(parts).map(([key, [made]]) => [key, made]));
   const values = () => Object.fromEntries(Object.entries(all).map(([key, each]) => [key, each.value]));
+  const offer = (kinds) => { for (const each of all.kind.options) each.disabled = !kinds.includes(each.value); };
   let last = values();
+  get(`answers/${record.id}/chart?${new URLSearchParams(last)}`).then(({ kinds }) => offer(kinds), () => {});
   return Object.values(parts).map(([, each]) => each);
 }
 

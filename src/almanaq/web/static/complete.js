@@ -95,7 +95,10 @@ export function completing(area, picture, find = query, prose = false) {
     else if (found && event.key === "ArrowUp") select(Math.max(chosen, 0) - 1);
     else if (found && (event.key === "Tab" || (event.key === "Enter" && chosen >= 0)) && !event.ctrlKey && !event.metaKey && !event.shiftKey) take(chosen);
     else if (found && event.key === "Escape") close();
-    else return false;
+    else {
+      if (event.key === "Enter") close(); // the query runs
+      return false;
+    }
     event.preventDefault();
     event.stopPropagation();
     return true;

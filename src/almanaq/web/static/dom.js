@@ -21,6 +21,14 @@ export const button = (text, onclick, given = {}) => el("button", { type: "butto
 export function popup(opener, label) {
   const list = el("div", { popover: "auto", class: "popup", role: "group", "aria-label": label });
   list.addEventListener("toggle", (event) => event.newState === "closed" && list.remove());
+  list.addEventListener("keydown", (event) => {
+    const items = [...list.querySelectorAll("button, input")];
+    const at = items.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? -1 : at - 1, Home: 0, End: -1 }[event.key];
+    if (to === undefined || (document.activeElement.matches("input") && /Home|End/.test(event.key))) return;
+    event.preventDefault();
+    items.at(to % items.length).focus();
+  });
   list.open = () => {
     (opener.closest(".rows") ?? opener.parentElement).append(list); // the styles of a header cell are not its own
     list.showPopover({ source: opener });
@@ -32,10 +40,17 @@ export function popup(opener, label) {
   return list;
 }
 
-// Spoken at boundaries only, and shown for a moment.
+// Spoken at boundaries only.
 export function say(text) {
   const status = document.getElementById("status");
   status.textContent = text;
+  status.classList.add("quiet");
+  return status;
+}
+
+// Also shown for a moment: what the page itself does not show.
+export function toast(text) {
+  const status = say(text);
   status.classList.remove("quiet");
   clearTimeout(leaving);
   leaving = setTimeout(() => status.classList.add("quiet"), SHOWN);

@@ -51,6 +51,7 @@ export function editor(suql, ran, given = {}) {
   area.addEventListener("input", () => {
     fault = null;
     run.disabled = false;
+    told.querySelector(".problem")?.remove();
     draw();
     clearTimeout(typing);
     typing = setTimeout(estimate, PAUSE);
@@ -70,11 +71,12 @@ export function editor(suql, ran, given = {}) {
         draw();
       }
     }
-    if (area.value === suql) live.replaceChildren(...said);
+    if (area.value === suql && !told.querySelector(".problem")) live.replaceChildren(...said);
   };
   const failed = (error) => {
     fault = error.body?.position ?? null;
     draw();
+    live.replaceChildren();
     told.replaceChildren(problem(error));
     if (fault) {
       area.focus();

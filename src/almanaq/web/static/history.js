@@ -1,7 +1,7 @@
 // Earlier conversations: this browser knows which they were, the server what was said.
 
 import { call } from "./api.js";
-import { button, el, say, visible } from "./dom.js";
+import { button, el, toast, visible } from "./dom.js";
 import { remembered } from "./remembered.js";
 
 const known = remembered("");
@@ -39,5 +39,5 @@ async function drop(conversation) {
     if (error.body?.status !== 404) throw error;
   });
   forget(conversation);
-  say("Conversation deleted.");
+  toast("Conversation deleted.");
 }

@@ -79,7 +79,7 @@ async function open(id) {
     const found = await get(`conversations/${id}`);
     settle(id);
     at("start").hidden = true;
-    const shown = found.turns.map((turn) => el("section", { class: "turn" }, el("h2", { tabindex: -1 }, visible(turn.question)), card(turn, choose)));
+    const shown = found.turns.map((turn) => el("section", { class: "turn" }, el("h2", { tabindex: -1 }, heading(turn)), card(turn, choose)));
     log.replaceChildren(...shown);
     for (const each of found.edits) log.querySelector(`[data-answer="${each.of.id}"]`)?.show(each, each.of.title);
     shown.at(-1).querySelector("h2").focus();
@@ -119,9 +119,13 @@ function working(on) {
   at("send").hidden = on;
 }
 
+// The number of a reading stands for the question that it is a reading of.
+const heading = ({ asked, question }) => visible(asked && /^\d$/.test(question) ? asked : question);
+
 function finished(turn, record) {
   settle(record.conversation);
   if (conversation) remember(conversation, record.question);
+  turn.firstElementChild.textContent = heading(record);
   turn.lastElementChild.replaceWith(card(record, choose));
   turn.scrollIntoView();
   say(record.rows_total ? `${plural(record.rows_total, "row")}. Answer ready.` : "Answer ready.");

@@ -1,7 +1,7 @@
 // Puts an answer on a board, an old or a new one.
 
 import { call, get } from "./api.js";
-import { button, el, say, visible } from "./dom.js";
+import { button, el, toast, visible } from "./dom.js";
 import { problem } from "./editor.js";
 
 export const pin = (record) => button("Pin …", () => choose(record));
@@ -23,7 +23,7 @@ async function choose(record) {
       const board = boards.some((each) => each.name === own) ? await get(path) : { title: own, items: [] };
       await call("PUT", path, { title: board.title, items: asKept([...board.items, { answer: record.id, chart: record.chosen }]) });
       dialog.close();
-      say(`Pinned on the board ${visible(own)}.`);
+      toast(`Pinned on the board ${visible(own)}.`);
     } catch (error) {
       told.replaceChildren(problem(error));
     }

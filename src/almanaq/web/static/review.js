@@ -1,7 +1,7 @@
 // Turns that were drawn at random, judged one after another.
 
 import { call } from "./api.js";
-import { say } from "./dom.js";
+import { toast } from "./dom.js";
 
 for (const entry of document.querySelectorAll("[data-answer]")) {
   for (const pressed of entry.querySelectorAll("[data-verdict]")) {
@@ -9,7 +9,7 @@ for (const entry of document.querySelectorAll("[data-answer]")) {
       const verdict = pressed.dataset.verdict;
       await call("PUT", `answers/${entry.dataset.answer}/verdict`, { verdict, about: { kind: "answer" }, sampled: true });
       for (const each of entry.querySelectorAll("[data-verdict]")) each.setAttribute("aria-pressed", String(each === pressed));
-      say(`Noted as ${verdict}.`);
+      toast(`Noted as ${verdict}.`);
     });
   }
 }

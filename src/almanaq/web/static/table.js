@@ -237,7 +237,7 @@ function readColumn(column, at, values) {
   const read = (value) => {
     if (!number || plain || value === null) return shown(value);
     if (typeof value === "string") return /^-?\d+$/.test(value) ? BigInt(value).toLocaleString("en") : value;
-    return value !== 0 && Math.abs(value) < 0.5 * 10 ** -decimals ? value.toPrecision(2) : format.format(value);
+    return value !== 0 && Math.abs(value) < 0.5 * 10 ** -decimals ? value.toPrecision(2) : format.format(value.toFixed(decimals));
   };
   return { ...column, at, number, prose, list: column.type.endsWith("[]"), read };
 }

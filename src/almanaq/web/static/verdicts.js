@@ -1,7 +1,7 @@
 // What a person says of an answer.
 
 import { call } from "./api.js";
-import { button, el, say } from "./dom.js";
+import { button, el, toast } from "./dom.js";
 import { problem } from "./editor.js";
 
 // Gives a verdict, or takes it back where the button is pressed already.
@@ -9,7 +9,7 @@ export async function judge(record, verdict, about, pressed, more = {}) {
   const taken = pressed.getAttribute("aria-pressed") === "true";
   await call("PUT", `answers/${record.id}/verdict`, { verdict: taken ? null : verdict, about, ...more });
   pressed.setAttribute("aria-pressed", String(!taken));
-  say(taken ? "Verdict withdrawn." : `Noted as ${verdict}.`);
+  toast(taken ? "Verdict withdrawn." : `Noted as ${verdict}.`);
 }
 
 export function wrong(record) {
@@ -30,7 +30,7 @@ export function wrong(record) {
     try {
       await call("PUT", `answers/${record.id}/verdict`, body);
       dialog.close();
-      say("Noted as wrong.");
+      toast("Noted as wrong.");
     } catch (error) {
       told.replaceChildren(problem(error));
     }
