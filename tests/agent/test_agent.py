@@ -254,6 +254,7 @@ SENTENCES = [
     ((("A", 9),), {}, "A (max price 9)."),
     ((("A", 9, 1), ("B", 8, 2)), {}, "A (max price 9, number of rows 1) and B (8, 2)."),
     ((("S", 9, 2015), ("S", 8, 2015)), {"question": "of S in 2015"}, "9 and 8."),
+    ((("A", 2), ("B", 2)), {"question": "twice since 2012"}, "A (2) and B (2)."),
     ((("A",), ("{rows} {name}</x>",)), {"total": 5}, "A and {rows} {name}</x>. These are 2 of 5."),
     ((("A",), ("B",)), {"cut": True}, "A and B. There may be more."),
     (tuple((f"m{n}",) for n in range(30)), {}, "m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 20 more."),

@@ -70,7 +70,7 @@ def name_tables(suql: str, dialect: str) -> str:
     return (" and ".join(tables) or "no table") + by
 
 
-def describe_order(tree: exp.Expr, dialect: str) -> str:
+def describe_order(tree: exp.Select, dialect: str) -> str:
     """Return in which order a query gives its rows, "highest rating first"; "" for none, and where it has no words."""
     try:
         return _Describer(dialect).order(tree)
@@ -135,7 +135,7 @@ class _Describer:
             text += ", where the " + self.condition(having.this)
         return text + self._ordered(tree)
 
-    def order(self, tree: exp.Expr) -> str:
+    def order(self, tree: exp.Select) -> str:
         """Return the order of the rows: "highest rating first", "sorted by city, then by highest rating"."""
         order = tree.args.get("order")
         keys = [self._order_words(tree, key).removeprefix("lowest ") for key in order.expressions] if order else []
@@ -162,7 +162,7 @@ class _Describer:
             return f", taking the one with the {self._order_words(tree, tree.args['order'].expressions[0])}"
         return f"{said}, taking the first {count.name if count.name != '1' else ''}".rstrip()
 
-    def _order_words(self, tree: exp.Expr, item: exp.Expr) -> str:
+    def _order_words(self, tree: exp.Select, item: exp.Expr) -> str:
         by = resolve_output(tree, item.this)
         ranked = isinstance(by, exp.Case) and _ranks(by)
         return f"{'highest' if item.args.get('desc') else 'lowest'} {self.value(by.args['this'] if ranked else by)}"

@@ -284,7 +284,7 @@ class PromptedResponder:
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _VERDICT = re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+|\b(?:no|none|both|two|three|four|five|six|seven|eight|nine|ten|all)\b")
+_NUMBER = re.compile(r"\d+|\b(?:both|two|three|four|five|six|seven|eight|nine|ten)\b")
 _MOST_LISTED, _FIRST_LISTED, _LENGTH_LISTED = 25, 10, 1_500
 
 
@@ -314,7 +314,8 @@ def _list_rows(found: Found) -> str:
     """
     columns = [[cell(value) for value in column] for column in zip(*found.rows, strict=True)]
     rows, asked = len(found.rows), found.question.casefold()
-    kept = [i for i, each in enumerate(columns) if rows == 1 or len(set(each)) > 1 or each[0].casefold() not in asked]
+    told = [rows > 1 and len(set(each)) == 1 and _contains_cell(each[0].casefold(), asked) for each in columns]
+    kept = [i for i, known in enumerate(told) if not known]
     first, *others = kept or [0]
     listed = _FIRST_LISTED if rows > _MOST_LISTED else rows
     said = []
