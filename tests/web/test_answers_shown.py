@@ -87,9 +87,7 @@ def test_rows_are_sorted_filtered_copied_and_asked_again(browser, shown):
             assert page.evaluate("document.activeElement.textContent") == item
         with page.expect_download() as download:
             page.get_by_role("button", name="Download CSV").press("Enter")
-        assert re.fullmatch(
-            r"SELECT-name-measure-1-city-FROM-wide.*-20\d\d-.*\.csv", download.value.suggested_filename
-        )
+        assert re.fullmatch(r"SELECT-name-measure-1-city-FROM-wide.*-20\d\d-.*\.csv", download.value.suggested_filename)
         lines = download.value.path().read_text().splitlines()
         assert [line.split(",")[0] for line in lines[:2]] == ["name", "Internationalisation 299"]
         assert len(lines) == 12

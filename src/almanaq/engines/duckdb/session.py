@@ -275,10 +275,6 @@ class DuckDBSession(MultiStreamSession):
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
-    return export(cursor.sql(sql, params=parameters) if parameters else cursor.sql(sql))
-
-
-def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
     select = parse_select(sql)
     return export(cursor.sql(select, params=parameters) if parameters else cursor.sql(select))
 
