@@ -290,7 +290,7 @@ class Soak:
                 self.note("slow: the connection was lost")
 
     def watch(self) -> None:
-        """Ask for `/healthz` four times a second, and look at the memory every five."""
+        """Ask for `/healthz` four times a second, and look at the memory every second."""
         looked = 0.0
         while self.goes_on:
             began = time.monotonic()
@@ -298,7 +298,7 @@ class Soak:
             if not self.away:
                 self.healthz.append(time.monotonic() - began)
                 self.note(f"healthz: {status}")
-            if began - looked > 5 and (megabytes := self.server.megabytes()) is not None:
+            if began - looked > 1 and (megabytes := self.server.megabytes()) is not None:
                 looked = began
                 self.held.append((began, megabytes))
             time.sleep(0.25)
@@ -342,10 +342,12 @@ def _report(going: Soak, minutes: float, began: float, log: str, code: int) -> d
     ordered = sorted(going.healthz)
     parts = [[mb for at, mb in going.held if part <= (at - began) / (5 * minutes) < part + 1] for part in range(12)]
     memory = [round(statistics.median(each)) if each else 0 for each in parts]
-    # Each half begins with a fresh process, whose caches fill for some thousand turns (results/memory.json): its last
-    # third is held against the third before.
-    thirds = [sum(memory[first : first + 2]) for first in (2, 4, 8, 10)]
-    change = max(abs(late / early - 1) for early, late in (thirds[:2], thirds[2:])) if all(memory) else None
+    # What running queries hold comes and goes with them; what stays is seen between them, in the lowest tenth. Each half
+    # begins with a fresh process, whose caches fill for some thousand turns (results/memory.json): its last third is
+    # held against the third before.
+    at_rest = [round(sorted(each)[len(each) // 10]) if each else 0 for each in parts]
+    thirds = [sum(at_rest[first : first + 2]) for first in (2, 4, 8, 10)]
+    change = max(abs(late / early - 1) for early, late in (thirds[:2], thirds[2:])) if all(at_rest) else None
     found = {
         "healthz_seconds": {
             "median": round(ordered[len(ordered) // 2], 4),
@@ -353,6 +355,7 @@ def _report(going: Soak, minutes: float, began: float, log: str, code: int) -> d
             "most": round(ordered[-1], 2),
         },
         "megabytes_by_twelfth": memory,
+        "megabytes_at_rest_by_twelfth": at_rest,
         "megabytes_most": round(max(mb for _, mb in going.held)),
         "memory_change": None if change is None else round(change, 3),
         "log_bytes": len(log),
