@@ -45,6 +45,7 @@ WITH RECURSIVE r(n, a) AS (SELECT 1, answer('p', 'q') UNION ALL SELECT n + 1, a 
 PIVOT (SELECT id % 2 AS k, answer(x, 'q') AS a FROM t) ON a USING count(*)
 SELECT a, t FROM (SELECT answer(x, 'q') AS a, id FROM t) AS t WHERE a IS NOT NULL
 SELECT t, answer(answer(x, 'q'), 'q') FROM t
+SELECT ARRAY(SELECT answer(x, 'q') FROM t ORDER BY id DESC) AS a
 SELECT t, CASE WHEN id > 1 THEN answer(x, 'q') ELSE 'none' END FROM t
 SELECT * REPLACE (answer(x, 'q') AS x) FROM t
 SELECT * EXCLUDE (l, s), answer(x, 'q') FROM t USING SAMPLE 100%
@@ -57,6 +58,7 @@ REFUSED = {
     "PIVOT (SELECT id % 2 AS k, x AS a FROM t) ON k USING max(answer(a, 'q'))": "USING and GROUP BY of PIVOT",
     "SELECT list_transform(l, lambda e: answer(e::VARCHAR, 'q')) FROM t": "inside a lambda",
     "SELECT t, x FROM t UNION SELECT u, y FROM u ORDER BY answer(x, 'q')": "ORDER BY or LIMIT of UNION",
+    "SELECT #1, answer(#2, 'q') FROM t": "columns by their numbers",
     "SELECT t, answer(x || random()::VARCHAR, 'q') FROM t": "drawn by chance",
 }
 

@@ -29,6 +29,8 @@ def bind(statement: Statement, language: Language, catalog: Catalog, parameters:
         identifier.meta.pop("start", None)
     _fix_subscripts(tree, dialect)
     tree = _expand(write_memberships(fill_parameters(tree, parameters, dialect)))
+    if nodes_of(tree, exp.PositionalColumn):  # those left that are no part of ARRAY(SELECT …)
+        raise UnsupportedError("columns by their numbers (#1) are not planned beside text functions: name them")
     mark_aggregates(tree, language.aggregates)
     try:
         tree = bind_names(tree, catalog, dialect)

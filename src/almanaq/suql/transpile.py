@@ -20,7 +20,6 @@ from sqlglot.tokenizer_core import TokenType
 from almanaq.errors import (
     ParameterError,
     QuerySyntaxError,
-    RefusedQueryError,
     UnsupportedError,
     UsageError,
     first_line,
@@ -28,8 +27,9 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.relations import Catalog, schema_of
 from almanaq.suql.names import MISREAD
-from almanaq.suql.syntax.limits import check_length, check_tokens
+from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
 from almanaq.suql.text_functions import is_text_call
+from almanaq.suql.tree_language import name_placeholders
 
 _LONG = {"postgresql": "postgres", "pg": "postgres", "sparksql": "spark"}
 _WHOLE = exp.DataType.INTEGER_TYPES
@@ -64,13 +64,14 @@ def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
     "SELECT STRFTIME(day, '%Y') FROM t LIMIT $1"
     """
     check_length(text)
-    tree = _parse(_number_placeholders(text, read), read, text)
+    tree = _parse(text, read)
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()  # targets of accuracy are read from the text; others change no row
     _check_divisions(tree, read, write, catalog)
     before = Counter(_contents(tree))
     for placeholder in list(tree.find_all(exp.Placeholder, exp.Parameter)):
-        name = placeholder.name.removeprefix("almanaq_")
+        name = placeholder.name
+        name = name.removeprefix("_") if name[1:].isdigit() else name  # a `?` is called `_1` now
         if write in _NUMBERED:
             placeholder.replace(exp.Parameter(this=exp.Literal.number(name) if name.isdigit() else exp.var(name)))
         else:
@@ -106,36 +107,19 @@ def _not_carried(read: str, write: str, what: str) -> UnsupportedError:
     )
 
 
-def _parse(text: str, reader: str, given: str) -> exp.Expr:
+def _parse(text: str, reader: str) -> exp.Query:
+    dialect = Dialect.get_or_raise(reader)
     try:
-        trees = [tree for tree in sqlglot.parse(text, read=reader, error_level=ErrorLevel.RAISE) if tree is not None]
+        tokens = dialect.tokenize(text)
+        check_tokens(tokens)
+        named = list(name_placeholders(tokens))
+        if len(named) > len(tokens) and any(token.token_type == TokenType.PARAMETER for token in tokens):
+            raise ParameterError("a query has either ? or numbered parameters, not both")
+        trees = dialect.parser(error_level=ErrorLevel.RAISE).parse(named, text)
     except SqlglotError as error:
         said = first_line(error).partition(" but got <Token")[0]
-        raise QuerySyntaxError(f"the query is no {reader}: {said}", query=given) from error
-    if not trees:
-        raise QuerySyntaxError("the query is empty; write a SELECT", query=given)
-    if len(trees) > 1:
-        raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
-    if not isinstance(trees[0], exp.Query):
-        kind = str(trees[0].this) if isinstance(trees[0], exp.Command) else trees[0].key
-        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind.upper()}")
-    return trees[0]
-
-
-def _number_placeholders(text: str, reader: str) -> str:
-    """Return a text with its `?` numbered, for their order in a tree is not that in the text."""
-    try:
-        tokens = Dialect.get_or_raise(reader).tokenize(text)
-    except SqlglotError as error:
-        raise QuerySyntaxError(f"the query is no {reader}: {first_line(error)}") from error
-    check_tokens(tokens)
-    numbered = any(token.token_type == TokenType.PARAMETER for token in tokens)
-    marks = [token.start for token in tokens if token.token_type == TokenType.PLACEHOLDER and token.text == "?"]
-    if marks and numbered:
-        raise ParameterError("a query has either ? or numbered parameters, not both")
-    for number, start in reversed(list(enumerate(marks, 1))):
-        text = f"{text[:start]}:almanaq_{number}{text[start + 1 :]}"
-    return text
+        raise QuerySyntaxError(f"the query is no {reader}: {said}", query=text) from error
+    return as_query(single_statement([tree for tree in trees if tree is not None]))
 
 
 def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) -> None:

@@ -26,7 +26,7 @@ from almanaq.suql.catalog.relations import Catalog, Relation, fold, unique_names
 from almanaq.suql.catalog.sources import find_cte
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
-from almanaq.suql.syntax.limits import check_length, check_tokens
+from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
 from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call
 
@@ -257,7 +257,7 @@ def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
     """Return the tree of the one statement that a text holds, with calls as they are written: no function is known."""
     reader = Dialect.get_or_raise(dialect)
     try:
-        tokens = list(_name_placeholders(reader.tokenize(text)))
+        tokens = list(name_placeholders(reader.tokenize(text)))
         check_tokens(tokens)
         _keep_calls(tokens)
         _check_numbers(tokens, text)
@@ -266,16 +266,13 @@ def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
         raise _syntax_error(error, text) from error
     except (SqlglotError, *MISREAD) as error:
         raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
-    if not trees:
-        raise QuerySyntaxError("the query is empty; write a SELECT")
-    if len(trees) > 1:
-        raise RefusedQueryError(f"the text holds {len(trees)} statements; give one at a time")
-    for node in nodes(trees[0]):
+    tree = single_statement(trees)
+    for node in nodes(tree):
         node.comments = None  # equal expressions are to be written alike
-    return trees[0]
+    return tree
 
 
-def _name_placeholders(tokens: Sequence[Token]) -> Iterator[Token]:
+def name_placeholders(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yield tokens in which each `?` has a name, `:_1`: a tree does not tell in which order they were written."""
     count = 0
     for token in tokens:
@@ -347,10 +344,7 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
 
 
 def check_reads(tree: exp.Expr) -> None:
-    if not isinstance(tree, exp.Query):
-        kind = str(tree.this) if isinstance(tree, exp.Command) else tree.key
-        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind.upper()}")
-    for node in nodes(tree):
+    for node in nodes(as_query(tree)):
         if isinstance(node, _WRITING) or not isinstance(node, _CLAUSES):
             raise RefusedQueryError(f"{node.key.upper()} is not allowed in a query")
         if isinstance(node, exp.Query) and (clause := next((c for c in _REFUSED_CLAUSES if node.args.get(c)), None)):

@@ -547,6 +547,8 @@ class _Select:
             return
         places = [i for i, one in enumerate(arguments) if _is_document(one["expression"], call, i)]
         documents = [arguments[i]["expression"] for i in places]
+        if any(part.get("class") == "POSITIONAL_REFERENCE" for part in _own_nodes(documents)):
+            raise _refusal("over columns by their numbers (#1)")
         helpers = self._helpers(documents, reached.where)
         grouped = any(map(self._is_grouped, [*documents, *helpers]))
         if grouped and rows:

@@ -28,7 +28,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Statement
-from almanaq.suql.syntax.limits import check_length, clause_meant
+from almanaq.suql.syntax.limits import check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 from almanaq.text.sql_literals import quote
@@ -145,13 +145,8 @@ class StatementReader:
             return self.parse(marked)
         if read["error"]:
             _refuse_unread(read, text)
-        statements = read["statements"]
-        if not statements:
-            raise QuerySyntaxError("the query is empty; write a SELECT")
-        if len(statements) > 1:
-            raise RefusedQueryError(f"the text holds {len(statements)} statements; give one at a time")
-        statement: Node = statements[0]
-        return statement
+        statements: list[Node] = read["statements"]
+        return single_statement(statements)
 
     def write(self, tree: Node) -> str:
         whole = json.dumps({"error": False, "statements": [tree]})
@@ -378,7 +373,7 @@ def _refuse_unread(read: Node, text: str) -> NoReturn:
     message = str(read["error_message"])
     if message == _MULTIPLE:
         kinds = ", ".join(dict.fromkeys(str(s.type.name) for s in duckdb.extract_statements(text)))
-        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kinds}")
+        raise refuse_kind(kinds)
     position = str(read.get("position"))
     place = {"start": int(position), "end": int(position)} if position.isdigit() else {}
     raise QuerySyntaxError(message.splitlines()[0] + clause_meant(text, place.get("start")), query=text, **place)

@@ -18,34 +18,7 @@ _NOWHERE: Node = {"query_location": 2**64 - 1, "query_location_length": 0}
 
 def needs_split(tree: Node) -> bool:
     """Return whether a statement has a form that sqlglot's tree says otherwise or not at all."""
-    return any(map(_is_beyond, _as_written(tree)))
-
-
-def _as_written(value: Any) -> Iterator[Node]:
-    """Yield the nodes of a tree with `ARRAY(SELECT …)` as such, instead of what DuckDB writes for it."""
-    if isinstance(value, list):
-        for part in value:
-            yield from _as_written(part)
-    elif isinstance(value, dict):
-        query = _query_of_array(value)
-        if query is None:
-            yield value
-        for part in value.values() if query is None else [query]:
-            yield from _as_written(part)
-
-
-def _query_of_array(node: Node) -> Node | None:
-    """Return the query of `ARRAY(SELECT …)`: `(SELECT CASE WHEN array_agg(#1) … END FROM (SELECT …))`."""
-    if node.get("class") != "SUBQUERY" or node.get("subquery_type") != "SCALAR":
-        return None
-    select = node["subquery"]["node"]
-    shown = select.get("select_list") or [{}]
-    numbered = any(each.get("class") == "POSITIONAL_REFERENCE" for each in walk(shown))
-    inner = select.get("from_table") or {}
-    if len(shown) != 1 or shown[0].get("class") != "CASE" or not numbered or inner.get("type") != "SUBQUERY":
-        return None
-    query: Node = inner["subquery"]["node"]
-    return query
+    return any(map(_is_beyond, walk(tree)))
 
 
 def flatten_joins(tree: Node) -> None:
@@ -158,7 +131,7 @@ def _is_beyond(node: Node) -> bool:
         return True
     if kind == "STAR" and (node.get("columns") or node.get("expr") is not None or node.get("rename_list")):
         return True
-    if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF", "POSITIONAL_REFERENCE"):
+    if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF"):
         return True
     if kind == "JOIN":
         half = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI")

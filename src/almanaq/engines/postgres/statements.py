@@ -23,7 +23,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Parameters, Statement
-from almanaq.suql.syntax.limits import DEEPEST, check_length, clause_meant
+from almanaq.suql.syntax.limits import DEEPEST, check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
 
 Tree = Any
@@ -75,15 +75,10 @@ def parse(text: str) -> Tree:
         raise QuerySyntaxError(f"not a query: {first_line(error)}{meant}", **place) from error
     except (ValueError, UnicodeEncodeError) as error:
         raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
-    if not statements:
-        raise QuerySyntaxError("the query is empty; write a SELECT")
-    if len(statements) > 1:
-        raise RefusedQueryError(f"the text holds {len(statements)} statements; give one at a time")
-    statement = statements[0].stmt
+    statement = single_statement(statements).stmt
     kind = statement.WhichOneof("node")
     if kind != "select_stmt":
-        named = str(kind).removesuffix("_stmt").replace("_", " ").upper()
-        raise RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {named}")
+        raise refuse_kind(str(kind).removesuffix("_stmt").replace("_", " ").upper())
     return statement.select_stmt
 
 

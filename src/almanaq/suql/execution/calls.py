@@ -100,7 +100,7 @@ class TextCalls:
             self._sites.setdefault((*_kind_of(site), asked), []).append(site)
         self._served = served_question()
         self._written = {site.question.name for site in sites if site.question.is_string}
-        self._replies: dict[bytes, asyncio.Task[Outcome] | list[asyncio.Future[Outcome]] | Outcome | str] = {}
+        self._replies: dict[bytes, asyncio.Task[Outcome] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.silent = 0
         self.cast: dict[tuple[str, exp.DataType, str], None] = {}
@@ -200,26 +200,16 @@ class TextCalls:
         kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
         return kept is not None and await kept(call)
 
-    async def ask(self, identity: bytes, call: TextCall, *, here: bool = False) -> Outcome:
-        """Return the outcome of a call; equal calls, also those under way, share one.
-
-        Args:
-            here: who asks is cancelled only with the whole stage, so that the call needs no task to outlive it.
-        """
+    async def ask(self, identity: bytes, call: TextCall) -> Outcome:
+        """Return the outcome of a call; equal calls, also those under way, share one."""
         if identity not in self._replies and self._is_at_budget:
             await self._find_room(call)
         found = self._replies.get(identity)
         if isinstance(found, Outcome | str):
             return found if isinstance(found, Outcome) else Outcome(found)
-        if isinstance(found, list):
-            waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            found.append(waiter)
-            return await waiter
         if found is None:
             self.made += 1
             self._under_way += 1
-            if here:
-                return await self._read_here(identity, call)
             found = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
         return await asyncio.shield(found) if not found.done() else found.result()
 
@@ -237,25 +227,6 @@ class TextCalls:
                     "what was answered is kept and not paid for again"
                 )
             await self._ended.wait()
-
-    async def _read_here(self, identity: bytes, call: TextCall) -> Outcome:
-        """Make a call in the task that asks, and hand its outcome to those that asked meanwhile."""
-        waiters: list[asyncio.Future[Outcome]] = []
-        self._replies[identity] = waiters
-        try:
-            outcome = await self._read(identity, call)
-            self._replies[identity] = _reduce_outcome(outcome)
-        except BaseException as problem:
-            del self._replies[identity]
-            for waiter in waiters:
-                if isinstance(problem, Exception) and not waiter.done():
-                    waiter.set_exception(problem)
-                waiter.cancel()
-            raise
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(outcome)
-        return outcome
 
     def within(self, site: Site, outcome: Outcome) -> Outcome:
         """Return an outcome, without its value where that is a number too large for the SQL type asked for.

@@ -6,8 +6,8 @@ import contextlib
 import heapq
 import itertools
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -122,11 +122,18 @@ class PassageSelection:
         return tuple(sorted(int(i) for i in best))
 
 
-class CandidateStream:
-    """The rows of a SELECT as the database finds them; closing it stops the database.
+class Candidates(AsyncIterator[Candidate]):
+    """The rows of a stage, in the order in which they are tried; closing them stops the database.
 
-    It is no async generator, since the event loop would close one a second time when it shuts down early.
+    No async generators: the event loop would close one a second time when it shuts down early.
     """
+
+    async def aclose(self) -> None:
+        """Stop what still looks for rows."""
+
+
+class CandidateStream(Candidates):
+    """The rows of a SELECT as the database finds them."""
 
     def __init__(
         self,
@@ -153,9 +160,6 @@ class CandidateStream:
         while len(self._ahead) < 2 and (batch := self._fetch_batch()) is not None:
             self._ahead.append(batch)
         return sum(batch.num_rows for batch in self._ahead) if len(self._ahead) < 2 else None
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Candidate:
         while (found := next(self._rows, None)) is None:
@@ -189,12 +193,9 @@ class CandidateStream:
         return next(self._batches, None)
 
 
-class Listed:
+class Listed(Candidates):
     def __init__(self, candidates: Sequence[Candidate]) -> None:
         self._candidates = iter(candidates)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Candidate:
         found = next(self._candidates, None)
@@ -202,12 +203,9 @@ class Listed:
             raise StopAsyncIteration
         return found
 
-    async def aclose(self) -> None:
-        pass
 
-
-class MostSimilarFirst:
-    """The rows of a SELECT, the most similar of those seen first; closing it stops the database.
+class MostSimilarFirst(Candidates):
+    """The rows of a SELECT, the most similar of those seen first.
 
     However many rows the database has, few are brought here before they are tried: LOOKED_AT, and LOOKED_FURTHER more
     for each that was tried. While there may be more, each third row is the one that waits longest: so a score that
@@ -241,9 +239,6 @@ class MostSimilarFirst:
         self._seen = self._tried = 0
         self._more = True
         self.problem: ModelError | None = None
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Candidate:
         if self._lessons is not None and self._lessons.is_due(self._tried):
@@ -397,13 +392,7 @@ def is_of_pairs(stage: TextStage) -> bool:
     return len({(c.table, c.name.rpartition(".")[0]) if isinstance(c, exp.Column) else c for c in columns}) > 1
 
 
-class Candidates(Protocol):
-    def __aiter__(self) -> Self: ...
-    async def __anext__(self) -> Candidate: ...
-    async def aclose(self) -> None: ...
-
-
-class FewestNewCalls:
+class FewestNewCalls(Candidates):
     """Candidates of a join, next always the one with the fewest texts that no candidate before it had.
 
     Three texts that were asked about make three pairs, five make ten: a LIMIT of 10 over pairs takes five calls where
@@ -420,9 +409,6 @@ class FewestNewCalls:
         self._waiting: dict[int, tuple[Candidate, frozenset[Hashable]]] = {}
         self._having: dict[Hashable, list[int]] = defaultdict(list)
         self._heap: list[tuple[int, int]] = []
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Candidate:
         while self._more and len(self._waiting) < MOST_WAITING:

@@ -137,7 +137,6 @@ class RowContext:
     computed: ComputedAtoms
     selection: PassageSelection | None
     counts: StageCounts
-    whole: bool = False
 
 
 class RowEvaluation:
@@ -209,7 +208,7 @@ class RowEvaluation:
                     self._asked.add(column)
                     self._context.counts.cells[column] += 1
                 calls = self._context.calls
-                answered = calls.within(item.site, await calls.ask(*found, here=self._context.whole))
+                answered = calls.within(item.site, await calls.ask(*found))
                 self._outcomes[site] = answered
                 if answered.reason:
                     calls.unknown_answers.add(

@@ -185,8 +185,7 @@ class StageRun:
         self.counts = StageCounts()
         needs = {atom.column: sites_needed(atom) for atom in atoms(stage.predicate)} if stage.predicate else {}
         inputs = {item.site.id: item for item in stage.inputs}
-        whole = stage.stop_after is None and wanted is None
-        self._context = RowContext(inputs, needs, calls, computed, selection, self.counts, whole)
+        self._context = RowContext(inputs, needs, calls, computed, selection, self.counts)
 
     async def batches(self, candidates: AsyncIterator[Candidate]) -> AsyncIterator[list[StageRow]]:
         """Yield rows that pass as soon as they are sure to be kept; closing the iterator leaves nothing under way."""

@@ -20,7 +20,6 @@ from almanaq.suql.optimizer.query_rules import (
     exists_limit,
     inner_joins,
     merged_derived_tables,
-    preserved_derived_tables,
     pushed_conditions,
     unused_outputs,
 )
@@ -35,7 +34,6 @@ QUERY_RULES: tuple[QueryRule, ...] = (
     exists_limit,
     inner_joins,
     merged_derived_tables,
-    preserved_derived_tables,
     pushed_conditions,
 )
 """Rewrites of the bound query, before it is planned."""

@@ -7,11 +7,14 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from almanaq.errors import UnsupportedError, nearest
+from almanaq.errors import QuerySyntaxError, RefusedQueryError, UnsupportedError, nearest
+
+T = TypeVar("T")
 
 LONGEST = 1_000_000
 """Characters of a query."""
@@ -41,6 +44,26 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 _PREFIX = (TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.RLIKE)
 _CHEAP = (TokenType.COMMA, TokenType.NUMBER, TokenType.STRING, TokenType.PLACEHOLDER)
+
+
+def single_statement(statements: Sequence[T]) -> T:
+    """Return the one statement that a text holds; raise an error for none, and for several."""
+    if not statements:
+        raise QuerySyntaxError("the query is empty; write a SELECT")
+    if len(statements) > 1:
+        raise RefusedQueryError(f"the text holds {len(statements)} statements; give one at a time")
+    return statements[0]
+
+
+def refuse_kind(kind: str) -> RefusedQueryError:
+    return RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind}")
+
+
+def as_query(tree: exp.Expr) -> exp.Query:
+    """Return a tree that is a query; raise RefusedQueryError for any other statement."""
+    if not isinstance(tree, exp.Query):
+        raise refuse_kind((str(tree.this) if isinstance(tree, exp.Command) else tree.key).upper())
+    return tree
 
 
 def check_length(text: str) -> None:

@@ -9,6 +9,7 @@ import math
 import numbers
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 from sqlglot import exp
 
@@ -49,11 +50,7 @@ def bindable(value: object, _depth: int = 0) -> object:
         return int(value)
     if isinstance(value, numbers.Real):
         return float(value)
-    raise _unknown(value)
-
-
-def _unknown(value: object) -> ParameterError:
-    return ParameterError(
+    raise ParameterError(
         f"a parameter of type {type(value).__name__} cannot be put into a query; give None, bool, a number, str, "
         "bytes, UUID, date, time, datetime, timedelta, a dict, or a list of one of these"
     )
@@ -71,42 +68,35 @@ def literal(value: object, dialect: str = "postgres") -> exp.Expr:
     >>> literal({"a": [1, None]}, "duckdb").sql("duckdb")
     "{'a': [1, NULL]}"
     """
+    return _write(bindable(value), dialect, 0)
+
+
+def _write(value: Any, dialect: str, dimensions: int) -> exp.Expr:
     match value:
         case None:
             return exp.null()
         case bool():
             return exp.true() if value else exp.false()
-        case numbers.Integral():
-            return _number(str(int(value)))
+        case int():
+            return _number(str(value))
         case decimal.Decimal() if value.is_finite():
             return _decimal(value, dialect)
-        case decimal.Decimal() | numbers.Real():
+        case decimal.Decimal() | float():
             number = float(value)
             plain = _number(repr(number)) if math.isfinite(number) else exp.Literal.string(str(number))
             return exp.cast(plain, "double precision")
         case str():
             return exp.Literal.string(_check_text(value))
-        case list() | tuple():
-            return exp.Array(expressions=[_element(item, 1, dialect) for item in check_list(value)])
-        case bytes() | bytearray() | memoryview() if dialect == "duckdb":
-            return exp.cast(
-                exp.Literal.string("".join(f"\\x{byte:02X}" for byte in bytes(value))), "blob", dialect="duckdb"
-            )
-        case Mapping() if dialect == "duckdb":
+        case list():
+            if dimensions == _MOST_DIMENSIONS:
+                raise ParameterError(f"a list of more than {dimensions} dimensions is no array of any database")
+            return exp.Array(expressions=[_write(item, dialect, dimensions + 1) for item in check_list(value)])
+        case bytes() if dialect == "duckdb":
+            return exp.cast(exp.Literal.string("".join(f"\\x{byte:02X}" for byte in value)), "blob", dialect="duckdb")
+        case dict() if dialect == "duckdb":
             return _struct(value)
-    written = _write_value(value)
-    if written is None:
-        raise _unknown(value)
-    text, kind = written
+    text, kind = _write_value(value)
     return exp.cast(exp.Literal.string(text), kind, dialect="postgres")
-
-
-def _element(value: object, depth: int, dialect: str) -> exp.Expr:
-    if not isinstance(value, list | tuple):
-        return literal(value, dialect)
-    if depth == _MOST_DIMENSIONS:
-        raise ParameterError(f"a list of more than {_MOST_DIMENSIONS} dimensions is no array of any database")
-    return exp.Array(expressions=[_element(item, depth + 1, dialect) for item in check_list(value)])
 
 
 def _decimal(value: decimal.Decimal, dialect: str) -> exp.Expr:
@@ -118,21 +108,22 @@ def _decimal(value: decimal.Decimal, dialect: str) -> exp.Expr:
     return exp.cast(number, f"DECIMAL({len(f'{abs(value):f}')}, 0)", dialect="duckdb")
 
 
-def _struct(value: Mapping[object, object]) -> exp.Expr:
+def _struct(value: Mapping[str, object]) -> exp.Expr:
     """Return a dict as DuckDB's client binds it: a STRUCT, or a MAP of its lists `key` and `value`."""
     if not value:
         return exp.ToMap(this=exp.Struct())
     keys, values = value.get("key"), value.get("value")
     if len(value) == 2 and isinstance(keys, list) and isinstance(values, list) and len(keys) == len(values):
-        return exp.Map(keys=literal(keys, "duckdb"), values=literal(values, "duckdb"))
+        return exp.Map(keys=_write(keys, "duckdb", 0), values=_write(values, "duckdb", 0))
     fields = [
-        exp.PropertyEQ(this=exp.to_identifier(_check_text(str(name)), quoted=True), expression=literal(item, "duckdb"))
+        exp.PropertyEQ(this=exp.to_identifier(_check_text(name), quoted=True), expression=_write(item, "duckdb", 0))
         for name, item in value.items()
     ]
     return exp.Struct(expressions=fields)
 
 
-def _write_value(value: object) -> tuple[str, str] | None:
+def _write_value(value: Any) -> tuple[str, str]:
+    """Return the text of a value that SQL has no literal for, and the type that it is cast to."""
     match value:
         case datetime.datetime():
             return value.isoformat(sep=" "), "timestamp" if value.tzinfo is None else "timestamptz"
@@ -144,16 +135,10 @@ def _write_value(value: object) -> tuple[str, str] | None:
             return f"{value.days} days {value.seconds}.{value.microseconds:06} seconds", "interval"
         case uuid.UUID():
             return str(value), "uuid"
-        case bytes() | bytearray() | memoryview():
-            return "\\x" + bytes(value).hex(), "bytea"
-        case Mapping():
-            return _json(value), "jsonb"
-    return None
-
-
-def _json(value: Mapping[object, object]) -> str:
+        case bytes():
+            return "\\x" + value.hex(), "bytea"
     try:
-        return _check_text(json.dumps(dict(value), ensure_ascii=False, allow_nan=False))
+        return _check_text(json.dumps(value, ensure_ascii=False, allow_nan=False)), "jsonb"
     except (TypeError, ValueError) as error:
         raise ParameterError(f"a parameter cannot be written as JSON: {error}") from error
 
@@ -161,7 +146,7 @@ def _json(value: Mapping[object, object]) -> str:
 def _check_text(text: str) -> str:
     if "\0" in text:
         raise ParameterError("a parameter holds the character U+0000, which no query takes in a text")
-    return _encodable(text)
+    return text
 
 
 def _encodable(text: str) -> str:
