@@ -81,21 +81,21 @@ def _with_last_inside(plan: Plan) -> Plan:
 
 def _renamed(select: exp.Query, last: Materialize) -> exp.Select | None:
     """Return the rows of the last stage under the names that a SELECT gives them; None where it does more than that."""
-    inner, clauses = last.select, {name for name, clause in select.args.items() if clause}
-    items, from_, order = [item.unalias() for item in select.selects], select.args.get("from_"), select.args.get("order")
+    inner, from_, order = last.select, select.args.get("from_"), select.args.get("order")
+    if not isinstance(inner, exp.Select) or from_ is None or from_.this.name != last.name:
+        return None
     own = {item.alias: item.this for item in inner.selects if isinstance(item, exp.Alias)}
-    names = [item.name for item in items if isinstance(item, exp.Column) and item.name in own]
-    if not isinstance(inner, exp.Select) or not clauses <= {"from_", "expressions", "order"}:
-        return None
-    if from_ is None or from_.this.name != last.name or len({*names}) < len(items):
-        return None
-    if order is not None and [key.this.name for key in order.expressions] != [ORDINAL]:
+    labels = {item.unalias().name: item.alias_or_name for item in select.selects}
+    columns = all(isinstance(item.unalias(), exp.Column) for item in select.selects)
+    clauses = {name for name, clause in select.args.items() if clause}
+    if not columns or not labels.keys() <= own.keys() or len(labels) < len(select.selects):
         return None
     numbered = own[ORDINAL].args.get("order") if order is not None and ORDINAL in own else None
-    if inner.args.get("order") != numbered or (order is not None and numbered is None):
+    sorts = order is None or (numbered is not None and [key.this.name for key in order.expressions] == [ORDINAL])
+    if not clauses <= {"from_", "expressions", "order"} or not sorts or inner.args.get("order") != numbered:
         return None
     made = inner.copy()
-    made.set("expressions", [aliased(own[name].copy(), item.alias_or_name) for name, item in zip(names, select.selects)])
+    made.set("expressions", [aliased(own[name].copy(), label) for name, label in labels.items()])
     return made if is_plain(made) else None
 
 
