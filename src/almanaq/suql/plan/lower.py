@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
@@ -68,12 +69,34 @@ def _with_last_inside(plan: Plan) -> Plan:
     last = plan.stages[-1] if plan.stages else None
     if not isinstance(last, Materialize):
         return plan
+    if (renamed := _renamed(plan.output.tree, last)) is not None:
+        return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=renamed))
     select = plan.output.tree.copy()
     readers = [reader for reader in nodes_of(select, exp.Table) if reader.name == last.name]
     if len(readers) != 1:
         return plan
     readers[0].replace(derived(last.select.copy(), readers[0].alias_or_name))
     return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=select))
+
+
+def _renamed(select: exp.Query, last: Materialize) -> exp.Select | None:
+    """Return the rows of the last stage under the names that a SELECT gives them; None where it does more than that."""
+    inner, from_, order = last.select, select.args.get("from_"), select.args.get("order")
+    if not isinstance(inner, exp.Select) or from_ is None or from_.this.name != last.name:
+        return None
+    own = {item.alias: item.this for item in inner.selects if isinstance(item, exp.Alias)}
+    labels = {item.unalias().name: item.alias_or_name for item in select.selects}
+    columns = all(isinstance(item.unalias(), exp.Column) for item in select.selects)
+    clauses = {name for name, clause in select.args.items() if clause}
+    if not columns or not labels.keys() <= own.keys() or len(labels) < len(select.selects):
+        return None
+    numbered = own[ORDINAL].args.get("order") if order is not None and ORDINAL in own else None
+    sorts = order is None or (numbered is not None and [key.this.name for key in order.expressions] == [ORDINAL])
+    if not clauses <= {"from_", "expressions", "order"} or not sorts or inner.args.get("order") != numbered:
+        return None
+    made = inner.copy()
+    made.set("expressions", [aliased(own[name].copy(), label) for name, label in labels.items()])
+    return made if is_plain(made) else None
 
 
 class _Lowering:
