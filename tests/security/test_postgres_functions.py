@@ -54,7 +54,8 @@ def is_allowed(functions: FunctionCatalog, name: str) -> bool:
 def test_what_is_allowed_only_computes_but_for_a_named_few(
     functions: FunctionCatalog, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("almanaq.engines.postgres.functions.suggest", lambda *_: "")  # near names of thousands take long
+    # Near names of thousands take long.
+    monkeypatch.setattr("almanaq.engines.postgres.functions.suggest", lambda *_: "")
     with psycopg.connect(postgres_server.url) as connection:
         marked = connection.execute(
             "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace "
