@@ -16,7 +16,7 @@ from engines import PostgresServer
 from postgres_server import find_binaries, run_server
 
 _SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("same", derandomize=True, max_examples=15, **_SLOW_MACHINES)
+settings.register_profile("same", derandomize=True, max_examples=25, **_SLOW_MACHINES)
 settings.register_profile("search", **_SLOW_MACHINES)
 settings.load_profile("same")
 """Every run draws the same few examples; with `--hypothesis-profile search` each draws others, and more."""

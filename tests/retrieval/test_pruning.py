@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from almanaq.retrieval import bm25
@@ -25,6 +25,7 @@ def terms(draw) -> Term:
     return Term(np.float32(draw(st.sampled_from([0.2, 1.0, 3.0, 8.0]))), parts)
 
 
+@settings(max_examples=80)
 @given(st.lists(terms(), max_size=5), st.integers(1, SIZE + 5), st.sets(st.integers(0, SIZE - 1), max_size=20))
 def test_the_result_is_that_of_adding_everything(small_lists, asked: list[Term], k: int, dead: set[int]) -> None:
     gone = np.array(sorted(dead), dtype=np.int64)
