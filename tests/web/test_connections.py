@@ -131,7 +131,7 @@ def test_a_body_has_its_time(start, held):
 
 def test_a_client_that_reads_nothing_is_left_and_a_slow_one_is_served(start, held):
     chance = random.Random(1)
-    wide = {"t": {"n": list(range(12)), "s": [chance.randbytes(400_000).hex() for _ in range(12)]}}
+    wide = {"t": {"n": list(range(20)), "s": [chance.randbytes(400_000).hex() for _ in range(20)]}}
     client = start(wide, reading=1.0)
     record = client.post("sql", {"suql": "SELECT n, s FROM t", "max_rows": 40}).json()
     path = f"/api/v1/answers/{record['id']}/rows?format=csv"

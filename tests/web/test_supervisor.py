@@ -21,16 +21,14 @@ from almanaq_bench.testing import StandInServer, replies_from
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")
 WAIT = 60.0
-HURRIED = (
-    "-c",
-    """
+HURRIED, PATIENT = 5.0, 60.0
+ENDING_SOON = """
 import sys
 from almanaq import cli
 from almanaq.web import supervisor
-supervisor.SILENT_SECONDS, supervisor._SECONDS_TO_END = 5.0, 1.5
+supervisor.SILENT_SECONDS, supervisor._SECONDS_TO_END = {silent}, 1.5
 sys.exit(cli.main())
-""",
-)
+"""
 
 
 @pytest.fixture
@@ -67,7 +65,7 @@ def lives(pid):
 
 @pytest.mark.slow
 def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor(start):
-    process, client = start("--model", "local", program=HURRIED)
+    process, client = start("--model", "local", program=("-c", ENDING_SOON.format(silent=HURRIED)))
     answer = client.ask("How many places are there?")
     before = worker_of(process)
     os.kill(before, signal.SIGSEGV)
@@ -137,7 +135,7 @@ def test_a_limit_of_calls_outlives_a_worker(start, tmp_path):
 @pytest.mark.slow
 def test_bombs_leave_a_server_that_answers_and_ends(start):
     """Queries that need more memory than there is end with a word; a worker that does not heed the end is ended."""
-    process, client = start("--model", "local", program=HURRIED)
+    process, client = start("--model", "local", program=("-c", ENDING_SOON.format(silent=PATIENT)))
     bombs = [
         "SELECT array_agg(g) FROM generate_series(1, 5000000000) AS g",
         "SELECT length(repeat('x', 1900000000)) FROM generate_series(1, 40) AS g",
