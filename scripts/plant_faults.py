@@ -71,7 +71,7 @@ FAULTS = (
         "recursive or sets or drawn or",
         _COMPILER,
     ),
-    Fault("an answer is left out though it is used twice", "found if all(found) else [[]]", "found", _COMPILER),
+    Fault("an answer is left out though it is used twice", "any_of(uses[at])", "any_of(uses[at][:1])", _COMPILER),
     Fault(
         "IN under LIMIT stops though a later condition drops rows",
         "usable), len(usable) == len(parts)",

@@ -222,6 +222,7 @@ class Bad(Model):
         return {"reasoning": "", "suql": self.reply, "needs_data": True, "clarify": None}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reply", HOSTILE.values(), ids=HOSTILE)
 def test_a_model_off_the_rails_fails_the_turn_and_loses_no_history(monkeypatch, reply):
     with StandInServer(Bad(reply)) as running:

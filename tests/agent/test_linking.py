@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import almanaq
@@ -63,7 +63,6 @@ _WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(_WORDS, min_size=1, max_size=12))
 def test_a_cover_uses_every_token_once(index, words):
     links = link(" ".join(words), index)
@@ -71,7 +70,6 @@ def test_a_cover_uses_every_token_once(index, words):
         assert [i for span in cover for i in range(span.first, span.last)] == list(range(len(links.tokens)))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(["total", "max", "latest", "the most", "average", "how many", "per"]), _WORDS)
 def test_a_function_word_is_never_a_value(index, word, other):
     links = link(f"{word} {other}", index)

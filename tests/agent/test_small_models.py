@@ -134,6 +134,7 @@ MENDED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", MENDED)
 def test_what_a_rule_can_mend_is_mended(source: str, case: str) -> None:
     written, rows = MENDED[case]

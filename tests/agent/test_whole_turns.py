@@ -108,6 +108,16 @@ def test_nothing_need_be_loosened_and_an_empty_reply_says_what_each_condition_ke
     assert told[0] == "2 of 4 rows fulfil: price is cheap."
 
 
+def test_the_name_that_was_asked_for_is_never_given_up(tmp_path):
+    replies = Turns(
+        "SELECT price FROM places WHERE name = 'Nemo' AND city = 'Rome'",
+        {"condition": 1, "replacement": None, "said": "any name"},
+    )
+    response, _ = ask(replies, tmp_path)
+    assert (response.status, response.relaxed) == ("no_result", None)
+    assert "relax" not in dict(replies.asked)
+
+
 def test_calls_of_a_turn_may_share_requests_and_the_rows_are_the_same(tmp_path):
     suql = f"SELECT name FROM places WHERE {QUIET} LIMIT 3"
     alone, shared = Turns(suql, {}), Turns(suql, {})

@@ -120,6 +120,7 @@ HYBRID = ["--task", "hybrid-qa", "--dataset", "small", "--split", "test", "--gen
 TOLD = re.compile(r"with (?:openai:)?any: ([\d,]+) calls, about ([\d,]+) tokens, about ([\d.]+) dollars")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "what", [talks("openai:any"), talks("linearize@3:openai:any"), HYBRID], ids=["agent", "baseline", "hybrid-qa"]
 )

@@ -2,7 +2,7 @@ import warnings
 from dataclasses import astuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
@@ -22,7 +22,6 @@ labels = st.sampled_from(["true", "false"])
 words = st.lists(st.sampled_from(["the", "Loire", "is", "1,006", "km", "long", "."]), max_size=7).map(" ".join)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(verdicts, labels), min_size=1, max_size=20))
 def test_verdicts_are_scored_as_scikit_learn_scores_them(pairs) -> None:
     # Imported here: each process of the suite collects this file, and one of them runs it.
@@ -48,7 +47,6 @@ def test_always_not_enough_gets_nothing_and_covers_nothing() -> None:
     assert score_verdicts([("true", "true"), ("not enough", "false")]).recall_answered == 1
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(words, words), min_size=1, max_size=6))
 def test_bleu_is_sacrebleus_and_says_which(pairs) -> None:
     ours = sacrebleu(pairs)
@@ -83,7 +81,6 @@ def test_what_is_not_a_number(gold: str) -> None:
     assert not is_numeric(gold)
 
 
-@settings(max_examples=25)
 @given(st.lists(st.tuples(words, words), min_size=2, max_size=6), st.lists(st.tuples(verdicts, labels), min_size=2))
 def test_measures_of_a_part_are_those_of_its_summed_counts(sentences, statements) -> None:
     half = len(sentences) // 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import jsonschema
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.mcp import caps
@@ -42,7 +42,6 @@ def quote(text):
     return Evidence("t", text, "c", 0, 0, text, text)
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_any_rows_fit(data):
     width = data.draw(st.sampled_from([1, 2, 5, 30]))

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from typer.testing import CliRunner
 
+import almanaq
 from almanaq.cli.app import app
 from almanaq.cli.serve import CLIENTS
 from almanaq.errors import UsageError
@@ -69,14 +70,16 @@ def test_stdout_holds_messages_only_whatever_a_tool_prints_warns_of_or_dies_of(s
 def test_two_copies_over_one_file_while_it_is_open_for_reading_elsewhere(source):
     from mcp import Client, StdioServerParameters
 
+    from almanaq.mcp import make_server
+
     server = StdioServerParameters(command=sys.executable, args=["-m", "almanaq", "mcp", source, "--no-cache"])
 
     async def both():
-        async with Client(server) as one, Client(server, mode="legacy") as other:
+        async with Client(server, mode="legacy") as one, Client(make_server(connection)) as other:
             called = [c.call_tool("run_query", {"suql": "SELECT name FROM places ORDER BY id"}) for c in (one, other)]
             return [result.structured_content["rows"] for result in await asyncio.gather(*called)]
 
-    with duckdb.connect(source, read_only=True):
+    with duckdb.connect(source, read_only=True), almanaq.connect(source, cache=False) as connection:
         assert asyncio.run(both()) == [[["Lamplight"], ["Harbour"]]] * 2
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.models.embedders.base import LexicalEmbedder
@@ -194,7 +194,6 @@ def test_a_summary_quotes_at_most_three_sentences_in_order() -> None:
         ["is it romantic?", "when was it?", "who is it?", "how many?", "what is the soup?", "is it cheap?"]
     ),
 )
-@settings(max_examples=40)
 def test_every_quote_stands_where_it_is_said_to(passages: list[str], question: str) -> None:
     passages = [*passages, "Candles; cheap soup in Rome, 12 May 1999, not romantic."]
     for function in ("answer", "summary"):
@@ -222,7 +221,6 @@ def test_a_literal_is_linked_by_words(literal: str, linked: tuple[str, ...]) -> 
 
 
 @given(st.text(max_size=20), st.lists(st.text(max_size=20), max_size=8))
-@settings(max_examples=40)
 def test_links_are_always_values_of_the_column(literal: str, values: list[str]) -> None:
     assert set(asyncio.run(LocalLinker().link(LinkRequest(literal, "c", tuple(values))))) <= set(values)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy_minilm import NumpyForward
 
@@ -76,7 +76,6 @@ def encoder(folder: Path) -> MiniLM:
 TEXTS = st.lists(st.text("abc xyz", max_size=40), min_size=1, max_size=12)
 
 
-@settings(max_examples=40)
 @given(texts=TEXTS, company=TEXTS)
 def test_a_vector_hangs_on_its_text_alone(encoder: MiniLM, texts: list[str], company: list[str]) -> None:
     np.testing.assert_array_equal(encoder.encode(texts), encoder.encode([*company, *texts])[len(company) :])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -25,13 +24,12 @@ def numbered(prompt: Prompt, number: int) -> Prompt:
 
 
 def test_a_retry_waits_as_long_as_the_server_asks(prompt: Prompt) -> None:
-    with StandInServer(lambda _: "fine", faults=Faults(["too_many"], retry_after=0.3)) as server:
-        start = time.perf_counter()
-        completion = asyncio.run(RetryingModel(OpenAIModel("m", server.url), base=0.001).complete(prompt))
-        seconds = time.perf_counter() - start
-    assert completion.text == "fine"
-    assert completion.usage.calls == server.ledger.calls == 2
-    assert 0.3 <= seconds < 20  # and not the minute that it waits at most
+    async def waited() -> float:
+        model = ScriptedModel([FailedCall("the server answered 429", retry_after=30.0), "fine"])
+        assert (await RetryingModel(model).complete(prompt)).text == "fine"
+        return virtual_time.now()
+
+    assert 30 <= virtual_time.run(waited()) < 31
 
 
 @pytest.mark.parametrize("too_many", [False, True])

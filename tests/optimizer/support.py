@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -52,15 +53,19 @@ class Took:
     stages: dict[str, dict[str, Any]]
 
 
+@cache
+def _database() -> Database:
+    return open_database({"t": table()})
+
+
+@cache
 def run(sql: str, rules: tuple[Rule, ...], query_rules: tuple[QueryRule, ...]) -> Took:
-    """Run a query with these rules alone, in table order and without waste."""
-    model = FunctionModel(reply)
-    database, models = open_database({"t": table()}), open_models(model, cache=False)
+    """Run a query with these rules alone, in table order and without waste; what ran before is not run again."""
+    database, models = _database(), open_models(FunctionModel(reply), cache=False)
     options = Options(order="table", speculation=1)
     engine = Engine(database, models, options=options, rules=rules, query_rules=query_rules)
-    with almanaq.Connection(engine, database, models) as con:
-        result = con.sql(sql)
-        explained = con.analyze(sql)
+    con = almanaq.Connection(engine, database, models)
+    result, explained = con.sql(sql), con.analyze(sql)
     stages = {line.name: line.actual or {} for line in explained.stages}
     return Took(list(result.rows), result.trace.text_calls, stages)
 

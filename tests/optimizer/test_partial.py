@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -28,21 +29,22 @@ QUERIES = (
 )
 
 
-def connect(reply: str, budget: int) -> almanaq.Connection:
+@cache
+def connect(reply: str) -> almanaq.Connection:
     table = pa.table({"id": list(NUMBERS), "g": [i % 3 for i in NUMBERS], "body": [f"text {i}" for i in NUMBERS]})
     model = FunctionModel(lambda text, _: "Yes" if reply == "often" or text.endswith("7") else "No")
-    return almanaq.connect({"t": table}, model=model, cache=False, order="table", speculation=1, max_calls=budget)
+    return almanaq.connect({"t": table}, model=model, cache=False, order="table", speculation=1)
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("reply", ["often", "rarely"])
 @pytest.mark.parametrize("sql", QUERIES)
 def test_each_row_is_in_the_full_result(sql: str, reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    full = Counter(connect(reply, 1000).sql(sql).rows)
+    full = Counter(connect(reply).sql(sql).rows)
     monkeypatch.setattr("almanaq.suql.execution.run.refuse_over_budget", lambda total, budget: None)
     for budget in (0, 1, 13, 45):
         try:
-            shown = connect(reply, budget).sql(sql)
+            shown = connect(reply).sql(sql, options=almanaq.Options(max_calls=budget))
         except BudgetExceeded as stopped:
             shown = stopped.partial
         assert shown is None or not Counter(shown.rows) - full

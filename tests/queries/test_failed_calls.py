@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -142,7 +143,9 @@ MARK = "rows may be shown that should not"
 
 @pytest.mark.sampled(20)
 @pytest.mark.parametrize("query", [*CERTAIN, *UNCERTAIN])
-def test_each_row_of_a_result_that_is_not_marked_is_one_whatever_the_unknown_answers_are(query: str) -> None:
+def test_each_row_of_a_result_that_is_not_marked_is_one_whatever_the_unknown_answers_are(
+    rows_of: RowsOf, query: str
+) -> None:
     rng = random.Random(query)
     bodies = [f"text {n}" for n in range(4)]
     for _ in range(3):
@@ -164,23 +167,34 @@ def test_each_row_of_a_result_that_is_not_marked_is_one_whatever_the_unknown_ans
         assert marked is (query in UNCERTAIN) or not result.trace.unknown_calls
 
 
-def rows_of(query: str, said: dict[tuple[str, str], str | None]) -> almanaq.Result | None:
-    """Return what a query gives where calls without a reply fail; None where no call was answered."""
+RowsOf = Callable[[str, Mapping[tuple[str, str], str | None]], almanaq.Result | None]
+
+
+@pytest.fixture(scope="module")
+def rows_of() -> Iterator[RowsOf]:
+    """Give what a query gives where calls without a reply fail; None where no call was answered."""
+    known: dict[tuple[str, str], str | None] = {}
 
     def reply(*asked: str) -> str | None:
-        if asked not in said:
+        if asked not in known:
             raise ModelCallError("no")
-        return said[asked]
+        return known[asked]
 
     tables = {"t": {"id": [1, 2, 3, 4], "body": [f"text {n}" for n in range(4)]}}
     with almanaq.connect(tables, model=FunctionModel(reply), cache=False) as con:
-        try:
-            return con.sql(query)
-        except ModelError:
-            return None
+
+        def run(query: str, said: Mapping[tuple[str, str], str | None]) -> almanaq.Result | None:
+            known.clear()
+            known.update(said)
+            try:
+                return con.sql(query)
+            except ModelError:
+                return None
+
+        yield run
 
 
-def test_what_an_unknown_answer_takes_away_is_known_from_the_rest() -> None:
+def test_what_an_unknown_answer_takes_away_is_known_from_the_rest(rows_of: RowsOf) -> None:
     """A note of which one answer failed is asked the other: where that is No, it takes nothing away."""
     query = f"SELECT id FROM t WHERE id NOT IN (SELECT u.id FROM t u WHERE {OF_U} AND {CALM})"
     said = {(f"text {n}", question): "Yes" for n in range(4) for question in ("urgent?", "calm?")}

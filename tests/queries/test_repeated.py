@@ -45,7 +45,7 @@ def world(engine: str) -> World:
 
 @pytest.mark.parametrize("sql", [SPLIT, GROUPED, JOINED, COMPUTED])
 def test_a_query_that_ran_before_gives_what_a_new_one_gives(world: World, sql: str) -> None:
-    for number, good in enumerate([{0, 2, 4}, {1, 3, 5}, set(), {5}, set(range(6))]):
+    for number, good in enumerate([{0, 2, 4}, set(), {1, 3, 5}]):
         world.good = good
         assert world.asked.rows(sql) == world.asked.rows(sql + " " * (number + 1))
 

@@ -128,6 +128,8 @@ def test_outer_joins_with_text_conditions(town: Asked) -> None:
     assert town.rows(left) == [(1, "Ann"), (1, "Bob"), (2, None), (3, "Ann"), (4, "Bob")]
     right = f"SELECT v.who, p.id FROM places p RIGHT JOIN visits v ON {on} ORDER BY 1, 2"
     assert town.rows(right) == [("Ann", 1), ("Ann", 3), ("Bob", 1), ("Bob", 4), ("Eve", None), ("Eve", None)]
+    either = f"SELECT p.id FROM places p LEFT JOIN visits v ON {on} WHERE p.id < 5 AND (v.who = 'Bob' OR p.id = 2)"
+    assert sorted(town.rows(either)) == [(1,), (2,), (4,)]
     full = f"SELECT count(*) FROM places p FULL JOIN visits v ON {on}"
     assert town.rows(full) == [(11,)]
     where = "answer(v.notes, 'calm?') IS NULL AND p.id < 4"
@@ -233,6 +235,12 @@ def test_a_nested_query_that_refers_to_its_surroundings_as_a_grouping_key(town: 
     sometimes = f"CASE WHEN stars > 3 THEN {key} END"
     sql = f"SELECT {sometimes} AS n, count(*) FROM places p WHERE id < 7 GROUP BY {sometimes} ORDER BY n"
     assert town.rows(sql) == [(2, 3), (None, 3)]
+
+
+def test_an_answer_in_two_branches_is_asked_for_in_either(town: Asked) -> None:
+    first, second = (f"CASE WHEN id = {n} THEN answer(body, 'calm?') END" for n in (1, 2))
+    rows = town.rows(f"SELECT {first}, {second} FROM places WHERE id < 4 ORDER BY id")
+    assert rows == [("Yes", None), (None, "No"), (None, None)]
 
 
 def test_exists_stops_at_its_first_row(town: Asked) -> None:

@@ -72,7 +72,7 @@ def con() -> Connection:
     return connect({"t": pa.table({"id": [1, 2, 3], "n": [1, 2, 3], "body": ["a", "a1b", "c"]})}, cache=False)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("size", [60, 500, 10_000])
 def test_planned_soon_or_refused_by_a_named_limit(con: Connection, shape: str, size: int) -> None:

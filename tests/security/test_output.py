@@ -201,7 +201,7 @@ def test_commands_print_through_what_makes_text_harmless() -> None:
     assert [place.partition(":")[0] for place in found] == ["terminal.py"]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only there a disk is full at will")
 @pytest.mark.parametrize(
     "command", ["schema t.csv", "sql --db t.csv --format json", "find soup --corpus t.csv", "--version"]

@@ -101,7 +101,7 @@ def read_everything(client, kept):
     return {path: client("GET", path) for path in paths}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("marks", ["pay", "diary", "both"])
 def test_what_is_private_leaves_the_shared_store_on_no_path(folder, marks):
     with serving(folder, marks, public=False) as own:
@@ -128,7 +128,7 @@ def test_what_is_private_leaves_the_shared_store_on_no_path(folder, marks):
         assert all(own.get(f"answers/{record['id']}").status == 200 for record in kept)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(("nothing", "pay"), ("nothing", "pay", "both"))))
 def test_an_answer_is_given_to_whoever_could_ask_for_it_now(folder, before, after):
     """Whatever was marked when it was kept, and by whom: what counts is what may be read when it is read."""

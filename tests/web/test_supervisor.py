@@ -21,16 +21,14 @@ from almanaq_bench.testing import StandInServer, replies_from
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a server is watched on Linux only")
 WAIT = 60.0
-HURRIED = (
-    "-c",
-    """
+HURRIED, PATIENT = 5.0, 60.0
+ENDING_SOON = """
 import sys
 from almanaq import cli
 from almanaq.web import supervisor
-supervisor.SILENT_SECONDS, supervisor._SECONDS_TO_END = 5.0, 1.5
+supervisor.SILENT_SECONDS, supervisor._SECONDS_TO_END = {silent}, 1.5
 sys.exit(cli.main())
-""",
-)
+"""
 
 
 @pytest.fixture
@@ -67,7 +65,7 @@ def lives(pid):
 
 @pytest.mark.slow
 def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor(start):
-    process, client = start("--model", "local", program=HURRIED)
+    process, client = start("--model", "local", program=("-c", ENDING_SOON.format(silent=HURRIED)))
     answer = client.ask("How many places are there?")
     before = worker_of(process)
     os.kill(before, signal.SIGSEGV)
@@ -90,16 +88,6 @@ def test_a_worker_that_crashed_or_hangs_is_replaced_and_ends_with_its_supervisor
     process.wait()
     until(lambda: not lives(worker), WAIT)
     assert process.stdout.read() == ""  # the address was told once
-
-
-@pytest.mark.slow
-def test_a_worker_that_does_not_heed_the_end_is_ended(start):
-    process, _ = start("--model", "local", program=HURRIED)
-    worker = worker_of(process)
-    os.kill(worker, signal.SIGSTOP)
-    process.terminate()
-    assert process.wait(WAIT) == 128 + signal.SIGKILL
-    until(lambda: not lives(worker), WAIT)
 
 
 def test_what_cannot_begin_is_told_as_ever_and_is_not_tried_again(tmp_path):
@@ -145,9 +133,9 @@ def test_a_limit_of_calls_outlives_a_worker(start, tmp_path):
 
 
 @pytest.mark.slow
-def test_bombs_leave_a_server_that_answers(start):
-    """Queries that need more memory than there is, at once: each ends with a word, and others are answered after it."""
-    process, client = start("--model", "local", **{"ALMANAQ_DEBUG": "0"})
+def test_bombs_leave_a_server_that_answers_and_ends(start):
+    """Queries that need more memory than there is end with a word; a worker that does not heed the end is ended."""
+    process, client = start("--model", "local", program=("-c", ENDING_SOON.format(silent=PATIENT)))
     bombs = [
         "SELECT array_agg(g) FROM generate_series(1, 5000000000) AS g",
         "SELECT length(repeat('x', 1900000000)) FROM generate_series(1, 40) AS g",
@@ -156,5 +144,8 @@ def test_bombs_leave_a_server_that_answers(start):
     statuses = [client.post("sql", {"suql": bomb, "options": {"deadline": 1}}).status for bomb in bombs]
     assert set(statuses) <= {200, 400, 422, 503, 504}
     assert client.post("sql", {"suql": "SELECT count(*) AS n FROM places"}).json()["rows"] == [[3]]
+    worker = worker_of(process)
+    os.kill(worker, signal.SIGSTOP)
     process.terminate()
-    assert process.wait(WAIT) == 0
+    assert process.wait(WAIT) == 128 + signal.SIGKILL
+    until(lambda: not lives(worker), WAIT)
