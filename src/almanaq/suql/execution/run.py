@@ -171,12 +171,8 @@ class Run:
         found: tuple[pa.Table, tuple[Any, ...]] | None = None
         if self._shown is None and self._context.database.typed:
             select = self._plan.output.select
-            sql, bound = self._renderer.sql(select), select.parameters if isinstance(select, NativeQuery) else ()
-            if bound:  # streams bind nothing
-                found = await self._finish(await in_thread(self._session.fetch, sql, None, bound))
-                await sink(found[0])
-                return found
-            batches = await in_thread(self._session.stream, sql, _PIECE_ROWS)
+            bound = (None, select.parameters) if isinstance(select, NativeQuery) and select.parameters else ()
+            batches = await in_thread(self._session.stream, self._renderer.sql(select), _PIECE_ROWS, *bound)
             try:
                 while (batch := await in_thread(next, batches, None)) is not None:
                     found = await self._finish(pa.Table.from_batches([batch]))
