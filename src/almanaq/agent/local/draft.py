@@ -38,9 +38,7 @@ class Draft:
         partial: the question goes on from another, and need not say what is asked for.
     """
 
-    def __init__(
-        self, sentence: Sentence, world: World, main: Relation, choices: Choices, *, partial: bool = False
-    ) -> None:
+    def __init__(self, sentence: Sentence, world: World, main: Relation, choices: Choices, *, partial: bool) -> None:
         self.sentence, self.world, self.main, self.choices, self.partial = sentence, world, main, choices, partial
         self.conditions = Conditions(sentence, world, main, choices)
         self.extra: list[exp.Expr] = []
