@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison, Number, Period
-from almanaq.agent.linking.columns import MISSING, LinkedColumn, relation_words
+from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
@@ -222,6 +222,10 @@ class Conditions:
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))
         if column.column.array or (any(m.how == "item" for m in meant) and column.mark):
+            whole = [] if column.column.array else [v for v in self.world.index.values_of(column) if v in values]
+            weights = [("item", 1.0), ("whole", 1.0)]  # "paper" alone, or also "paper, films"
+            if whole and self.choices.pick(("whole", values[0]), weights) == "whole":
+                return one_of(plain(column), [text(v) for v in whole])
             items = [has_item(column, value) for value in values]
             return items[0] if len(items) == 1 else exp.or_(*items)
         held: Sequence[str] = ()
@@ -587,7 +591,7 @@ class Conditions:
         missing = is_missing(plain(column))
         values = self.world.index.values_of(column) if column.kind == "text" else ()
         said = [v for v in values if v.casefold() == self.sentence.text(i)]
-        held = said or [v for v in values if v.casefold() in MISSING and v not in ("-", "?")]
+        held = said or [v for v in values if v.casefold() in NO_VALUE and v not in ("-", "?")]
         if said:
             return one_of(plain(column), [text(v) for v in said])
         return exp.or_(missing, one_of(plain(column), [text(v) for v in held])) if held else missing
@@ -604,7 +608,7 @@ class Conditions:
                 self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
                 return zero
         if column.kind == "text":
-            held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]
+            held = [v for v in self.world.index.values_of(column) if v.casefold() in NO_VALUE and v not in ("-", "?")]
             few = column.distinct <= _FEW_ANSWERS
             no = next((v for v in self.world.index.values_of(column) if few and v.casefold() == "no"), None)
             if no is not None:

@@ -43,12 +43,12 @@ _OPENINGS = (
     r"|remove|something|somewhere|ok(?:ay)?|preferably|ideally"
 )
 _GOES_ON = re.compile(
-    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
+    rf"^(?!(?:in|from|by|for|with|since|per)\b.*\b(?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
     r"|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(
-    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?:\w+ )?"
+    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?!than )(?:\w+ )?"
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
     r"|\balternatives?\b"
     r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
@@ -76,7 +76,7 @@ _MORE_ABOUT = re.compile(
     re.IGNORECASE,
 )
 _COMPARATIVE = re.compile(
-    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)",
+    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
     re.IGNORECASE,
 )
 _COUNT = re.compile(
@@ -320,6 +320,8 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
 
 def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    if re.search(r"\b(?:than|or)\b", said):
+        return None  # it says with what it compares
     for match in _COMPARATIVE.finditer(fold(said)):
         word = match["er"] or match["base"]
         word = _FANCY.get(word, word)

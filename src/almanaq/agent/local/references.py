@@ -24,18 +24,19 @@ _ORDINALS = {
 _NUMBERS = dict(zip("one two three four five".split(), range(5), strict=True))
 _THING = r"(?: (?:one|place|spot|result|option|entry|row|item|of (?:them|these|those)))?"
 _ORDINAL = re.compile(
-    rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name|\d|week|month|year)){_THING}"
+    rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name|\d|week|month|quarter|half|year)){_THING}"
     r"(?=[ ?.!,]|$)"
 )
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
 _ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
 _EXPLETIVE = re.compile(
     r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
-    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
+    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any|been)\b|\bmake it\b"
+    r"|\b(?:does|did) it (?:take|cost)\b(?=.* to )"
     r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
 )
 _ALL = re.compile(
-    r"(?<!only )\b(?:them|these|those|they|their|both"
+    r"(?<!only )\b(?:them|these|those(?! (?:who|that|which)\b)|they|their|both(?!.* and )"
     r"|the (?:two|three|four|five)(?=[?.!, ]*$| (?:of|are|is|have|has)\b))\b"
 )
 _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
