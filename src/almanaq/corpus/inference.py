@@ -15,7 +15,15 @@ from itertools import chain, repeat
 from typing import Any, Literal
 
 from almanaq.corpus.read_cancellation import until_cancelled
-from almanaq.values import MISSING, parse_boolean, parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
+from almanaq.values import (
+    MISSING,
+    parse_boolean,
+    parse_date,
+    parse_duration,
+    parse_quantity,
+    parse_time,
+    parse_timestamp,
+)
 
 # A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted.
 TYPED_SHARE = 0.95

@@ -88,7 +88,6 @@ _FIRST = re.compile(
     r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
     re.IGNORECASE,
 )
-_INSTEAD = re.compile(r"\b(?:instead|rather)\b", re.IGNORECASE)
 _WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
@@ -266,8 +265,6 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
             # A key says nothing beside what is asked of one row.
             names = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
             made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
-        if made.order and not made.columns:
-            made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
         if not made.gives_figures and not made.columns:
             made = replace(made, columns=spec.columns)
         kind = "detail" if condition == [reference.condition] else ""
@@ -365,8 +362,6 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     new = best.spec
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
-    if _INSTEAD.search(said) and any(map(has_text, new.conditions)):
-        conditions = [c for c in conditions if c in new.conditions or not has_text(c)]
     made = spec.with_conditions(conditions)
     if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
@@ -380,13 +375,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if new.groups:
         kept_measures = made.measures or (count(),)
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
-    if new.order and made.measures == (count(),) and not made.groups and not new.measures:
-        facts = tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ()))
-        made = replace(made, measures=(), columns=new.columns or facts)
     if new.order:
         made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
-        if not made.gives_figures and new.columns:
-            made = replace(made, columns=tuple(dict.fromkeys((*made.columns, *new.columns))))
     elif not new.conditions and not new.measures and (down := _direction(short)) is not None and made.measures:
         made, changed = replace(made, order=((made.measures[-1], down),)), True
     if new.columns and not new.order and not made.gives_figures:

@@ -294,8 +294,8 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
     qualified = _qualify(tree)
     where, group, order = (qualified.args.get(each) for each in ("where", "group", "order"))
     having, limit = qualified.args.get("having"), qualified.args.get("limit")
-    groups = tuple(group.expressions) if group is not None else ()
-    items = [item.unalias() for item in qualified.expressions]
+    groups = tuple(each.copy() for each in (group.expressions if group else ()))
+    items = [item.unalias().copy() for item in qualified.expressions]  # a piece of its own, with no query around it
     spec = QuerySpec(
         rows,
         tuple(item for item in items if not _is_measure(item) and item not in groups),
@@ -303,7 +303,7 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
         _conditions(where),
         groups,
         _conditions(having),
-        tuple((each.this, bool(each.args.get("desc"))) for each in order.expressions) if order is not None else (),
+        tuple((each.this.copy(), bool(each.args.get("desc"))) for each in (order.expressions if order else ())),
         _amount(limit),
         _amount(qualified.args.get("offset")) or 0,
         qualified.args.get("distinct") is not None,
