@@ -27,6 +27,7 @@ def last_of(con, *turns):
     ("turns", "whole"),
     [
         (["total kilos by fruit", "only in 2023"], "total kilos by fruit in 2023"),
+        (["total kilos by town", "only in 2023"], "total kilos by town in 2023"),
         (["total kilos by fruit in 2022", "what about 2023?"], "total kilos by fruit in 2023"),
         (["total kilos by fruit", "and the average?"], "average kilos by fruit"),
         (["total kilos by fruit", "by town instead"], "total kilos by town"),
@@ -80,6 +81,12 @@ def test_the_second_is_the_second_row(con):
     assert reply.rows[0][0] == shown[1][0]
 
 
+def test_lowest_first_is_the_order_of_the_figures(con):
+    figures = [kilos for _, kilos in last_of(con, "total kilos by fruit", "lowest first").rows]
+    assert figures
+    assert figures == sorted(figures)
+
+
 def test_the_top_two_are_the_first_two(con):
     reply = last_of(con, "growers older than 40", "the top two only")
     assert reply.rows == last_of(con, "growers older than 40").rows[:2]
@@ -103,6 +110,7 @@ WHOLE = [
     "how many deliveries of pear are there?",
     "who is the oldest grower?",
     "towns with more than 1 grower",
+    "what was the date of the first delivery?",
 ]
 
 

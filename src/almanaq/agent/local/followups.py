@@ -88,6 +88,11 @@ _FIRST = re.compile(
     r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
     re.IGNORECASE,
 )
+_SORT = re.compile(
+    r"(?:and )?(?:(?:sort|order)(?:ed)?(?: them| it)?,? )?(?:(?P<down>(?:highest|largest|most|biggest|best) first"
+    r"|desc(?:ending)?)|(?:lowest|smallest|least|fewest) first|asc(?:ending)?)[?.! ]*",
+    re.IGNORECASE,
+)
 _WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
@@ -119,6 +124,8 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _make_reading(_others(spec, history), world)
     if (first := _FIRST.fullmatch(said)) is not None:
         return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
+    if (sort := _SORT.fullmatch(said)) is not None and spec.measures:
+        return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
@@ -375,10 +382,10 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if new.groups:
         kept_measures = made.measures or (count(),)
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
+    if any(made.gives_figures and by not in (*made.groups, *made.measures) for by, _ in new.order):
+        return None  # figures have no order by what only a row has
     if new.order:
         made, changed = replace(made, order=new.order, limit=new.limit or made.limit, offset=new.offset), True
-    elif not new.conditions and not new.measures and (down := _direction(short)) is not None and made.measures:
-        made, changed = replace(made, order=((made.measures[-1], down),)), True
     if new.columns and not new.order and not made.gives_figures:
         named = tuple(plain(c) for c in name_columns(world.columns(spec.rows)))
         made = replace(made, columns=tuple(dict.fromkeys((*named, *new.columns))), distinct=False)
@@ -412,11 +419,3 @@ def _bare_function(said: str, world: World) -> str | None:
     cover = next(iter(world.link(said).covers), ())
     found = [span.meanings[0] for span in cover if span.kind == "aggregate"]
     return found[0] if len(found) == 1 else None
-
-
-def _direction(said: str) -> bool | None:
-    """Return whether a turn asks for the largest first (True), the smallest first (False), or neither (None)."""
-    plain_said = fold(said)
-    if re.search(r"\b(?:highest|largest|most|biggest|best) first\b|\bdesc", plain_said):
-        return True
-    return False if re.search(r"\b(?:lowest|smallest|least|fewest) first\b|\basc", plain_said) else None
