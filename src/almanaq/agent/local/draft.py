@@ -11,7 +11,6 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -67,16 +66,8 @@ class Draft:
                 only = span.how == "part" and len(self.world.catalog.relations) == 1  # it names nothing else
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 self.choices.doubt(sure if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
-            elif span.kind == "value" and span.size == 1 and self._names_rows(span):
-                self.choices.doubt(0.5, self.sentence.links.text(span))
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
-
-    def _names_rows(self, span: Span) -> bool:
-        """Return whether the word for a value is also the one for the rows, and is not written as the value is."""
-        text = self.sentence.links.text(span)
-        said = (self.sentence.links.tokens[span.first].stem,)
-        return said == relation_words(self.main) and all(meaning.value != text for meaning in span.meanings)
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
