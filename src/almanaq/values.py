@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
+MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "none", "nan", "?"})
+"""What people write for "no value", in lower case: NULL in a typed column, kept as it is in a column of text."""
 LONGEST = 80
 """No number, date or time is written in more characters; longer text is refused at once."""
 _SPACE = re.compile(r"\s+")

@@ -39,7 +39,6 @@ def con():
         ("average number of guests by year", "SELECT year, AVG(guests) FROM trips GROUP BY year"),
         ("guides with total guests over 8", "SELECT guide FROM trips GROUP BY 1 HAVING SUM(guests) > 8"),
         ("are there more trips with Ann or Di?", "SELECT guide FROM trips WHERE guide IN ('Ann', 'Di') GROUP BY 1"),
-        ("how many trips are on route 2?", "SELECT COUNT(*) FROM trips WHERE route = 'R02'"),
         ("total guests of women", "SELECT SUM(guests) FROM trips WHERE sex = 'Female'"),
         ("total area of trips with Bo in square km", "SELECT SUM(area_km2) FROM trips WHERE guide = 'Bo'"),
     ],

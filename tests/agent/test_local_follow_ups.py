@@ -37,6 +37,7 @@ WHOLE = [
     ("turns", "whole"),
     [
         (["total kilos by fruit", "only in 2023"], "total kilos by fruit in 2023"),
+        (["total kilos by town", "only in 2023"], "total kilos by town in 2023"),
         (["total kilos by fruit in 2022", "what about 2023?"], "total kilos by fruit in 2023"),
         (["total kilos by fruit", "and the average?"], "average kilos by fruit"),
         (["total kilos by fruit", "by town instead"], "total kilos by town"),
@@ -106,6 +107,12 @@ def test_the_second_is_the_second_row(con):
     shown = last_of(con, "growers older than 40").rows
     reply = last_of(con, "growers older than 40", "what is the town of the second one?")
     assert reply.rows[0][0] == shown[1][0]
+
+
+def test_lowest_first_is_the_order_of_the_figures(con):
+    figures = [kilos for _, kilos in last_of(con, "total kilos by fruit", "lowest first").rows]
+    assert figures
+    assert figures == sorted(figures)
 
 
 def test_the_top_two_are_the_first_two(con):

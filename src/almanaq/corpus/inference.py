@@ -15,12 +15,18 @@ from itertools import chain, repeat
 from typing import Any, Literal
 
 from almanaq.corpus.read_cancellation import until_cancelled
-from almanaq.values import parse_boolean, parse_date, parse_duration, parse_quantity, parse_time, parse_timestamp
+from almanaq.values import (
+    MISSING,
+    parse_boolean,
+    parse_date,
+    parse_duration,
+    parse_quantity,
+    parse_time,
+    parse_timestamp,
+)
 
 # A column is typed when at least this share of its non-missing cells can be read so; the others are NULL, counted.
 TYPED_SHARE = 0.95
-# What people write for "no value"; NULL in a typed column, kept as it is in a column of text.
-MISSING = frozenset({"", "-", "\u2013", "\u2014", "n/a", "na", "n.a.", "null", "none", "nan", "?"})
 TWO_DIGIT_YEARS = "two-digit years are read as 1969 to 2068"
 _EXAMPLES, _WRITTEN = 3, 60
 _SURE_DIGITS = 15

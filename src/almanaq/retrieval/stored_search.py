@@ -94,8 +94,9 @@ class StoredVectors:
         return self.at(np.arange(self.index.size))
 
 
-def recall_of_codes(index: StoredIndex, asked: int = 100, nearest: int = 10) -> float:
-    """Return the share of the nearest neighbours of evenly sampled tables that codes find."""
+def recall_of_codes(index: StoredIndex) -> float:
+    """Return the share of the nearest 10 neighbours of evenly sampled 100 tables that codes find."""
+    asked, nearest = 100, 10
     stored, live = StoredVectors(index), np.setdiff1d(np.arange(index.size), index.dead_places())
     questions = live[:: max(1, len(live) // asked)][:asked]
     vectors = stored.at(questions)

@@ -11,10 +11,11 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import identifier_stems, stems, word_set
 from almanaq.corpus.inference import find_code
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
+from almanaq.values import MISSING
 
 ValueKind = Literal["number", "date", "boolean", "text", "prose"]
 
-MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "unknown", "-", "?", "n.a."))
+NO_VALUE = MISSING | {"unknown"}
 """Texts that say there is no value."""
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _YES_NO = (
@@ -123,7 +124,7 @@ def link_column(relation: Relation, column: Column) -> LinkedColumn:
 
 def with_values(column: LinkedColumn, values: Sequence[str]) -> LinkedColumn:
     """Return a text column with what its values say of its kind."""
-    told = [value for value in values if value.casefold() not in MISSING]
+    told = [value for value in values if value.casefold() not in NO_VALUE]
     column = replace(column, distinct=len(told), scale=_price_scale(told))
     pair = _yes_no(column, values)
     if pair is not None:

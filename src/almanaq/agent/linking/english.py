@@ -47,7 +47,7 @@ class English:
         verbs: verbs that speak of a column, and the words of its name.
         abbreviations, compounds, synonyms: parts of identifiers, and what they stand for.
         things: a noun and the words of columns by which a table of such things is known; `people` likewise.
-        roles: what a column is about, by the words of its name; `asked_by` the roles that a question word asks for.
+        roles: what a column is about, by the words of its name.
         unit_roles: words beside a number and the roles of the columns that it is of.
         same_values: groups of words that name one value; the first four are a scale of prices.
         additive, rates: words of columns whose sum means something, and of those that only an average puts together.
@@ -68,7 +68,6 @@ class English:
     row_nouns: frozenset[str]
     holdings: tuple[tuple[re.Pattern[str], str], ...]
     roles: Mapping[str, frozenset[str]]
-    asked_by: Mapping[Phrase, tuple[str, ...]]
     unit_roles: Mapping[str, tuple[str, ...]]
     units: frozenset[str]
     converted: Mapping[str, tuple[str, float]]
@@ -122,7 +121,6 @@ def english() -> English:
         frozenset(data["rows"]["nouns"]),
         tuple((re.compile(each, re.IGNORECASE), form) for form, said in data["holdings"].items() for each in said),
         {role: word_set(said) for role, said in data["roles"].items()},
-        {tuple(said.split()): tuple(roles.split()) for said, roles in data["asked_by"].items()},
         {word: tuple(roles.split()) for word, roles in data["unit_roles"].items()},
         frozenset((*data["units"]["plain"], *data["units"]["money"])),
         {unit: (to, factor) for unit, (to, factor) in data["units"]["kilo"].items()},

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import islice
 
 from almanaq.agent.linking.columns import (
-    MISSING,
+    NO_VALUE,
     LinkedColumn,
     head_words,
     link_column,
@@ -387,7 +387,7 @@ class CatalogIndex:
         if column.kind != "text":
             return column
         for value in values:
-            if value.casefold() in MISSING:
+            if value.casefold() in NO_VALUE:
                 continue
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
@@ -421,7 +421,7 @@ class CatalogIndex:
 
     def _index_forms(self, column: LinkedColumn, values: Sequence[str]) -> None:
         """Index the values of a kind by other forms of their word, and by words that begin with them."""
-        codes = all(value.isalpha() and len(value) <= 7 for value in values if value.casefold() not in MISSING)
+        codes = all(value.isalpha() and len(value) <= 7 for value in values if value.casefold() not in NO_VALUE)
         for value in values:
             if value.isalpha() and len(value) >= _SHORTEST_WORD:
                 for form in derived_forms(stem(value)):
@@ -431,7 +431,7 @@ class CatalogIndex:
 
     def _index_codes(self, column: LinkedColumn, values: Sequence[str]) -> None:
         """Index codes of countries, continents, states and languages by their names, and names by their adjectives."""
-        held = {value for value in values if value.casefold() not in MISSING}
+        held = {value for value in values if value.casefold() not in NO_VALUE}
         if not held:
             return
         for kind, called in place_codes():

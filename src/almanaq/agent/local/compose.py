@@ -18,7 +18,6 @@ from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, cou
 from almanaq.agent.local.texts import seeks, text_tests, wishes_of
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
-_ASKING_WORDS = frozenset("who whom whose why how when where".split())
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -249,8 +248,6 @@ class Composer(Ranking):
                 kept = [t.condition for t in self.conditions.tests if t not in asked]
                 spec = spec.with_conditions([*kept, *self.extra])
                 self.shown += [t.column for t in asked]
-        if not self.shown:
-            self.shown += self._asked_by_word(entity)
         if not self.shown and not self.names_main:
             held = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind == "hold"]
             # "Reviews that mention noise" are rows, though a column has their name.
@@ -265,18 +262,14 @@ class Composer(Ranking):
         if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
             self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
-            self.choices.doubt(0.9 if self._are_only_values() else 0.6, "nothing says what is asked for")
+            self.choices.doubt(0.6, "nothing says what is asked for")
         asks_fact = any(item.how == "asked" for item in self.sentence.items)
         if asks_fact and entity is None and self.conditions.tests and not self.names_main and not self.ordering:
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         of_kind = of_kind and not self.searches and not self.ordering and entity is None
-        if (
-            self.shown
-            and of_kind
-            and not (self.names_main and (any(c.is_measurable for c in self.shown) or self._asks_beside()))
-        ):
+        if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
         if self.shown and entity is not None:
@@ -324,39 +317,3 @@ class Composer(Ranking):
         before, after = question[: tokens[span.first].start], question[tokens[span.last - 1].end :]
         asked = f"{before}this {' '.join(relation_words(self.main))}{after}".strip().rstrip("?.! ")
         return asked[:1].lower() + asked[1:] + "?"
-
-    def _are_only_values(self) -> bool:
-        """Return whether a question is nothing but conditions on the one relation there is: "noodles in Reno"."""
-        said = [item for item in self.sentence.items if item.kind not in ("silent", "and")]
-        sure = all(
-            item.kind in ("compare", "period") or (item.kind == "value" and item.how in ("", "plural")) for item in said
-        )
-        first = self.sentence.text(0)
-        verbs = any(item.how == "verb" for item in self.sentence.items)
-        return sure and not verbs and len(self.world.catalog.relations) == 1 and first not in _ASKING_WORDS
-
-    def _asks_beside(self) -> bool:
-        """Return whether columns are asked beside the rows: "the dogs with their owners"."""
-        noun = next((i for i, item in enumerate(self.sentence.items) if self.main in item.meanings), None)
-        place = next((i for i, item in enumerate(self.sentence.items) if item.kind == "column"), None)
-        if noun is None or place is None or place < noun:
-            return False
-        return bool({"with", "and", "their", "and their"} & set(self.sentence.words_between(noun, place)))
-
-    def _asked_by_word(self, entity: Test | None) -> list[LinkedColumn]:
-        """Return the column that a question word asks for: "where" an address, "when" a day."""
-        folded = [token.folded for token in self.sentence.links.tokens]
-        columns = self.world.columns(self.main.name)
-        for cue, roles in english().asked_by.items():
-            if tuple(folded[: len(cue)]) != cue:
-                continue
-            if cue == ("when",):
-                dates = [c for c in columns if c.kind == "date"]
-                if len(dates) == 1:
-                    return dates
-            for role in roles:
-                found = [c for c in columns if role in c.roles and c.kind != "prose" and not c.is_identifier]
-                if found and entity is not None:
-                    self.choices.doubt(0.8, f"{' '.join(cue)} asks for {found[0].name}")
-                    return [min(found, key=lambda c: (c.words[-1] != role, len(c.words)))]
-        return []

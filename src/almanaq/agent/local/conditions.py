@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison, Number, Period
-from almanaq.agent.linking.columns import MISSING, LinkedColumn, relation_words
+from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
@@ -222,6 +222,10 @@ class Conditions:
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))
         if column.column.array or (any(m.how == "item" for m in meant) and column.mark):
+            whole = [] if column.column.array else [v for v in self.world.index.values_of(column) if v in values]
+            weights = [("item", 1.0), ("whole", 1.0)]  # "paper" alone, or also "paper, films"
+            if whole and self.choices.pick(("whole", values[0]), weights) == "whole":
+                return one_of(plain(column), [text(v) for v in whole])
             items = [has_item(column, value) for value in values]
             return items[0] if len(items) == 1 else exp.or_(*items)
         held: Sequence[str] = ()
@@ -352,7 +356,7 @@ class Conditions:
             if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
                 continue
             if sentence.items[k].kind == "column":
-                column = self.column(k, lambda c: self._may_equal(c, meant.value), "number")
+                column = self.column(k, lambda c: c.kind == "number" and str(int(meant.value)) not in c.words, "number")
                 if column is not None:
                     sentence.take(i, k)
                     condition = self._equal_number(column, meant)
@@ -379,22 +383,7 @@ class Conditions:
                 sentence.take(i)
                 self._add(i, column, self._equal_number(column, meant))
 
-    def _may_equal(self, column: LinkedColumn, value: float) -> bool:
-        """Return whether a number may be a value of a column, rather than a part of its name."""
-        held = column.kind == "number" or self._find_number_text(column, value) is not None
-        return held and str(int(value)) not in column.words
-
-    def _find_number_text(self, column: LinkedColumn, value: float) -> str | None:
-        """Return the one text that says a number: '8', or 'S08' of a column of seasons."""
-        if column.kind != "text" or value != int(value):
-            return None
-        said = re.compile(rf"[^\W\d]*[ -]?0*{int(value)}")
-        found = [v for v in self.world.index.values_of(column) if said.fullmatch(v)]
-        return str(int(value)) if str(int(value)) in found else found[0] if len(found) == 1 else None
-
     def _equal_number(self, column: LinkedColumn, meant: Number) -> exp.Expr:
-        if (said := self._find_number_text(column, meant.value)) is not None:
-            return exp.EQ(this=plain(column), expression=text(said))
         return exp.EQ(this=compared(column), expression=number(self._in_unit(meant.value, meant.unit, column)))
 
     def _above_average(self, i: int) -> None:
@@ -523,8 +512,6 @@ class Conditions:
                 return exp.Between(this=own, low=number(first), high=number(last))
             value = last if period.sign in (">", "<=") else first
             return _SIGNS[period.sign](this=own, expression=number(value))
-        if period.month and self._is_history(column):
-            return exp.EQ(this=part("month", column, self.world.dialect), expression=number(period.month))
         start, after = self._place_period(column, period)
         if period.sign == "=":
             return exp.and_(
@@ -545,14 +532,6 @@ class Conditions:
         if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
             return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
         return start, after
-
-    def _is_history(self, column: LinkedColumn) -> bool:
-        """Return whether a column holds days of several years that are all over."""
-        days = self.world.index.days_of(column)
-        years = len({d[:4] for d in days})
-        if years < 3 or years >= 10:
-            return years >= 10
-        return (self.world.index.today() - date.fromisoformat(days[-1])).days > 366
 
     # --- what is missing, what a text holds ------------------------------------------------------------------------
 
@@ -580,38 +559,29 @@ class Conditions:
             if sentence.text(i) == "never":
                 self.choices.doubt(0.3, "never, or not yet")
             unknown = sentence.items[i].kind == "missing"
-            self.tests.append(Test(column, self._missing(column, i) if unknown else self._without(column), i))
-
-    def _missing(self, column: LinkedColumn, i: int) -> exp.Expr:
-        """Return the test that a column has no value, in the forms in which it says so."""
-        missing = is_missing(plain(column))
-        values = self.world.index.values_of(column) if column.kind == "text" else ()
-        said = [v for v in values if v.casefold() == self.sentence.text(i)]
-        held = said or [v for v in values if v.casefold() in MISSING and v not in ("-", "?")]
-        if said:
-            return one_of(plain(column), [text(v) for v in said])
-        return exp.or_(missing, one_of(plain(column), [text(v) for v in held])) if held else missing
+            self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
 
     def _without(self, column: LinkedColumn) -> exp.Expr:
         if column.kind == "boolean":
             return affirmed(column, False)
         missing = is_missing(plain(column))
         if column.kind == "number" and column.column.type:
-            own = compared(column)
-            zero = exp.EQ(this=own, expression=number(0))
+            zero = exp.EQ(this=compared(column), expression=number(0))
             has_zero, has_null = (self.world.graph.finds(column.relation.name, each) for each in (zero, missing))
             if has_zero:
                 self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
                 return zero
-        if column.kind == "text":
-            held = [v for v in self.world.index.values_of(column) if v.casefold() in MISSING and v not in ("-", "?")]
-            few = column.distinct <= _FEW_ANSWERS
-            no = next((v for v in self.world.index.values_of(column) if few and v.casefold() == "no"), None)
+        if column.kind == "text" and column.distinct <= _FEW_ANSWERS:
+            no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
             if no is not None:
                 return exp.EQ(this=plain(column), expression=text(no))
-            if held:
-                return exp.or_(missing, one_of(plain(column), [text(v) for v in held]))
-        return missing
+        return self._has_no_value(column)
+
+    def _has_no_value(self, column: LinkedColumn) -> exp.Expr:
+        values = self.world.index.values_of(column) if column.kind == "text" else ()
+        held = [text(v) for v in values if v.casefold() in NO_VALUE and v not in ("-", "?")]
+        missing = is_missing(plain(column))
+        return exp.or_(missing, one_of(plain(column), held)) if held else missing
 
     def boolean_tests(self) -> None:
         """Turn the names of yes-or-no columns into tests, but after "by" and what asks to see them."""

@@ -155,8 +155,9 @@ class LocalDialogue:
         alone = read(question, world)
         best = alone[0] if alone else None
         refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
-        if refers_back and best is not None and self._is_sure(best, world) and not goes_on(question):
-            refers_back = not (refers_within(question, world) or self._names_its_row(best, world))
+        if refers_back and not goes_on(question):
+            named = best is not None and self._is_sure(best, world) and self._names_its_row(best, world)
+            refers_back = not (named or refers_within(question, world))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         lost = lost and not refers(question, history, world)
         if refers_back and (lost or last_query(history, world) is None):

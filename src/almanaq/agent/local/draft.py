@@ -11,8 +11,7 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.linking.spans import Span
-from almanaq.agent.local.conditions import Conditions, denied
+from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import Order, count, is_there
@@ -38,9 +37,7 @@ class Draft:
         partial: the question goes on from another, and need not say what is asked for.
     """
 
-    def __init__(
-        self, sentence: Sentence, world: World, main: Relation, choices: Choices, *, partial: bool = False
-    ) -> None:
+    def __init__(self, sentence: Sentence, world: World, main: Relation, choices: Choices, *, partial: bool) -> None:
         self.sentence, self.world, self.main, self.choices, self.partial = sentence, world, main, choices, partial
         self.conditions = Conditions(sentence, world, main, choices)
         self.extra: list[exp.Expr] = []
@@ -69,16 +66,8 @@ class Draft:
                 only = span.how == "part" and len(self.world.catalog.relations) == 1  # it names nothing else
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 self.choices.doubt(sure if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
-            elif span.kind == "value" and span.size == 1 and self._names_rows(span):
-                self.choices.doubt(0.5, self.sentence.links.text(span))
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
-
-    def _names_rows(self, span: Span) -> bool:
-        """Return whether the word for a value is also the one for the rows, and is not written as the value is."""
-        text = self.sentence.links.text(span)
-        said = (self.sentence.links.tokens[span.first].stem,)
-        return said == relation_words(self.main) and all(meaning.value != text for meaning in span.meanings)
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -110,14 +99,7 @@ class Draft:
             before = sentence.neighbour(i, -1, gap=2)
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
                 sentence.take(before, i)
-                tests = self._tests_of(relation)
-                self.extra.append(self._member(relation, tests, wanted=False))
-
-    def _tests_of(self, relation: Relation) -> list[exp.Expr]:
-        """Take the tests so far that are of the columns of a relation."""
-        own = [test for test in self.conditions.tests if test.column.relation is relation]
-        self.conditions.tests = [test for test in self.conditions.tests if test not in own]
-        return [denied(test.condition) if test.negated else test.condition for test in own]
+                self.extra.append(self._member(relation, (), wanted=False))
 
     def _member(
         self, relation: Relation, tests: Sequence[exp.Expr], *, wanted: bool = True, having: exp.Expr | None = None

@@ -48,12 +48,9 @@ class Figures(Defined):
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
                 column = self._column_at(k, fits, "measure")
-            if column is None:
-                self._total_of_rows(i, function)
-                continue
-            assert k is not None
-            sentence.take(i)
-            self._measure(function, column, k)
+            if column is not None and k is not None:
+                sentence.take(i)
+                self._measure(function, column, k)
 
     def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
         self.sentence.take(k)
@@ -61,14 +58,6 @@ class Figures(Defined):
         if function == "SUM" and english().sums(column.words) is False:
             self.choices.doubt(0.7, "sum of a rate")
         self.measures.append(aggregate(function, column))
-
-    def _total_of_rows(self, i: int, function: str) -> None:
-        k = self.sentence.neighbour(i, 1, gap=2)
-        if function == "SUM" and k is not None and self.sentence.items[k].kind in ("table", "noun"):
-            if self.main in self.sentence.items[k].meanings or self.sentence.items[k].kind == "noun":
-                self.sentence.take(i, k)
-                self.names_main = True
-                self._total_rows(("total", i), 0.6)
 
     def _total_rows(self, key: tuple[str, int], counted: float) -> exp.Expr:
         """Add what a number of rows means, and return it: that of the rows, or the sum of the amounts called so."""

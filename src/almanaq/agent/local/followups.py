@@ -43,12 +43,12 @@ _OPENINGS = (
     r"|remove|something|somewhere|ok(?:ay)?|preferably|ideally"
 )
 _GOES_ON = re.compile(
-    rf"^(?!(?:in|from|by|for|with|since|per) (?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
+    rf"^(?!(?:in|from|by|for|with|since|per)\b.*\b(?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
     r"|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(
-    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?:\w+ )?"
+    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?!than )(?:\w+ )?"
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
     r"|\balternatives?\b"
     r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
@@ -76,7 +76,7 @@ _MORE_ABOUT = re.compile(
     re.IGNORECASE,
 )
 _COMPARATIVE = re.compile(
-    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b(?! than)",
+    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
     re.IGNORECASE,
 )
 _COUNT = re.compile(
@@ -88,7 +88,11 @@ _FIRST = re.compile(
     r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
     re.IGNORECASE,
 )
-_INSTEAD = re.compile(r"\b(?:instead|rather)\b", re.IGNORECASE)
+_SORT = re.compile(
+    r"(?:and )?(?:(?:sort|order)(?:ed)?(?: them| it)?,? )?(?:(?P<down>(?:highest|largest|most|biggest|best) first"
+    r"|desc(?:ending)?)|(?:lowest|smallest|least|fewest) first|asc(?:ending)?)[?.! ]*",
+    re.IGNORECASE,
+)
 _WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
 _MOST = re.compile(
     r"(?:and |so )?which (?:one )?(?:has|had|is|was) (?:the )?(?:(most|highest)|(?:least|fewest|lowest))[?.! ]*",
@@ -128,6 +132,8 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _make_reading(_others(spec, history), world)
     if (first := _FIRST.fullmatch(said)) is not None:
         return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
+    if (sort := _SORT.fullmatch(said)) is not None and spec.measures:
+        return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
@@ -274,8 +280,6 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
             # A key says nothing beside what is asked of one row.
             names = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
             made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
-        if made.order and not made.columns:
-            made = replace(made, columns=spec.columns or tuple(plain(c) for c in fact_columns(columns, ())))
         if not made.gives_figures and not made.columns:
             made = replace(made, columns=spec.columns)
         kind = "detail" if condition == [reference.condition] else ""
@@ -328,6 +332,8 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
 
 def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    if re.search(r"\b(?:than|or)\b", said):
+        return None  # it says with what it compares
     for match in _COMPARATIVE.finditer(fold(said)):
         word = match["er"] or match["base"]
         word = _FANCY.get(word, word)
@@ -371,8 +377,6 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     new = best.spec
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
-    if _INSTEAD.search(said) and any(map(has_text, new.conditions)):
-        conditions = [c for c in conditions if c in new.conditions or not has_text(c)]
     made = spec.with_conditions(conditions)
     if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
@@ -386,22 +390,17 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if new.groups:
         kept_measures = made.measures or (count(),)
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
-    if new.order and made.measures == (count(),) and not made.groups and not new.measures:
-        facts = tuple(plain(c) for c in fact_columns(world.columns(spec.rows), ()))
-        made = replace(made, measures=(), columns=new.columns or facts)
     if new.order:
         order = new.order
-        if made.groups:  # "which is the cheapest?" of average prices is the lowest average
+        if (
+            made.gives_figures
+        ):  # they have no order by what only a row has; the cheapest of average prices is the lowest
             term, falling = order[0]
             measure = next((each for each in made.measures if term in (each, *each.find_all(exp.Column))), None)
             if measure is None and term not in made.groups:
                 return None
             order = ((measure or term, falling),)
         made, changed = replace(made, order=order, limit=new.limit or made.limit, offset=new.offset), True
-        if not made.gives_figures and new.columns:
-            made = replace(made, columns=tuple(dict.fromkeys((*made.columns, *new.columns))))
-    elif not new.conditions and not new.measures and (down := _direction(short)) is not None and made.measures:
-        made, changed = replace(made, order=((made.measures[-1], down),)), True
     if new.columns and not new.order and not made.gives_figures:
         named = tuple(plain(c) for c in name_columns(world.columns(spec.rows)))
         made = replace(made, columns=tuple(dict.fromkeys((*named, *new.columns))), distinct=False)
@@ -435,11 +434,3 @@ def _bare_function(said: str, world: World) -> str | None:
     cover = next(iter(world.link(said).covers), ())
     found = [span.meanings[0] for span in cover if span.kind == "aggregate"]
     return found[0] if len(found) == 1 else None
-
-
-def _direction(said: str) -> bool | None:
-    """Return whether a turn asks for the largest first (True), the smallest first (False), or neither (None)."""
-    plain_said = fold(said)
-    if re.search(r"\b(?:highest|largest|most|biggest|best) first\b|\bdesc", plain_said):
-        return True
-    return False if re.search(r"\b(?:lowest|smallest|least|fewest) first\b|\basc", plain_said) else None

@@ -149,7 +149,6 @@ def search_words() -> SearchWords:
 _COMING = ("", "with", "for", "to")
 """Words before those who come along."""
 _DETERMINED = ("a", "an", "the", "your", "any")
-_SOMEONE = re.compile(r"\b(?:in which|where) (?:someone|somebody|a person)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +212,7 @@ def content(use: TokenUse, i: int) -> bool:
 
 def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
     cue, wanted = _cue(use, first)
-    opening = _article(use, first) if cue else first
+    opening = first - 1 if cue and use.folded(first - 1) in ("a", "an", "the") else first
     words = _address_reader(use.text(opening, last))
     if words.removesuffix("er") in search_words().adjectives:
         words = words.removesuffix("er")  # "something quieter"
@@ -222,20 +221,7 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
     dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
-    someone = _SOMEONE.search(use.text(0, first)) if first else None
-    if someone and len(words.split()[0]) > 2:
-        verb, *rest = words.split()
-        asked = " ".join(("does someone", _bare(verb), *rest, f"in this {noun}?"))
-        return Phrase(first, last, words, asked, True, False)
     return Phrase(first, last, words, _question(words, cue, noun, use.domain, dish=dish), wanted, dish)
-
-
-def _article(use: TokenUse, first: int) -> int:
-    """Return the index of the article that opens a phrase, "very" between them forgiven; `first` when there is none."""
-    before = first - 1
-    while use.folded(before) in ("very", "really", "quite", "pretty"):
-        before -= 1
-    return before if use.folded(before) in ("a", "an", "the") else first
 
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:

@@ -35,7 +35,7 @@ class Ranking(Figures):
                 else:
                     self._rank_groups(count(), down, meant)
                 continue
-            if self.measures and self._measure_near(i):
+            if self.measures:
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
@@ -44,12 +44,6 @@ class Ranking(Figures):
         """Return the column that says how many spoke of each row, by which it is popular."""
         found = (c for c in self.world.columns(self.main.name) if c.is_measurable and "reviews" in c.roles)
         return next(found, None)
-
-    def _measure_near(self, i: int) -> bool:
-        """Return whether a measure is what ranks: "highest average age", "top 5 by number of orders"."""
-        after = self.sentence.neighbour(i, 1, gap=3, over=("table", "noun", "column", "by", "value"))
-        kind = self.sentence.items[after].kind if after is not None else ""
-        return kind in ("aggregate", "count", "term") or (not kind and self.sentence.has_kind("by"))
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""

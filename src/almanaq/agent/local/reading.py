@@ -148,8 +148,7 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[s
         masses.append(max(mass, together[0].probability))
     weighed = {}
     for group, mass in zip(groups, masses, strict=True):
-        first = worth[group[0]]
-        others = [worth[g[0]] for g in groups if g is not group and not _says_less(worth[g[0]].spec, first.spec)]
+        others = [worth[g[0]] for g in groups if g is not group]
         against = sum(each.probability * min(1.0, each.probability / mass) for each in others)
         shared = mass / max(1.0, mass + against)
         for k in group:
@@ -186,13 +185,6 @@ def _same_rows(one: Columns | None, other: Columns | None) -> bool:
         return False
     few, many = sorted((one, other), key=len)
     return all(column in many for column in few)
-
-
-def _says_less(one: QuerySpec, other: QuerySpec) -> bool:
-    """Return whether a spec is another without some of its conditions or groups: some words mean nothing in it."""
-    less = set(one.conditions) <= set(other.conditions) and set(one.groups) <= set(other.groups)
-    same = (one.rows, one.measures, one.limit, one.order) == (other.rows, other.measures, other.limit, other.order)
-    return less and same and (len(one.conditions), len(one.groups)) != (len(other.conditions), len(other.groups))
 
 
 def _tests(spec: QuerySpec) -> set[exp.Expr]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import relation_words
 from almanaq.agent.linking.joins import column_of
-from almanaq.agent.linking.words import fold, stem, value_key
+from almanaq.agent.linking.words import fold, stem
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.spec import number, one_of, text
 from almanaq.agent.local.world import World
@@ -24,27 +24,31 @@ _ORDINALS = {
 _NUMBERS = dict(zip("one two three four five".split(), range(5), strict=True))
 _THING = r"(?: (?:one|place|spot|result|option|entry|row|item|of (?:them|these|those)))?"
 _ORDINAL = re.compile(
-    rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b(?! (?:time|best|rated|name|\d|week|month|year)){_THING}"
-    r"(?=[ ?.!,]|$)"
+    rf"\b(?:the |that |this )({'|'.join(_ORDINALS)})\b"
+    rf"(?! (?:time|best|rated|name|\d|week|month|quarter|half|year)){_THING}(?=[ ?.!,]|$)"
 )
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
 _ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
 _EXPLETIVE = re.compile(
     r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
-    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any)\b|\bmake it\b"
+    r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any|been)\b|\bmake it\b"
+    r"|\b(?:does|did) it (?:take|cost)\b(?=.* to )"
     r"|\bit (?:doesn't|does not) matter\b|\bit should\b|\bit (?:has to|must)\b|\bis it (?:possible|true)\b"
     r"|\b(?:say|says|saying) (?:that )?(?:it|they)\b"
 )
 _ALL = re.compile(
-    r"(?<!only )\b(?:them|these|those|they|their|both"
+    r"(?<!only )\b(?:them|these|those(?! (?:who|that|which)\b)|they|their|both(?!.* and )"
     r"|the (?:two|three|four|five)(?=[?.!, ]*$| (?:of|are|is|have|has)\b))\b"
 )
 _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
+_OPENS = re.compile(r"[,;]| (?:with|when|where|by|which|who) ")
+"""What opens a part of a question that may speak of what stands before it: "the largest file, and who wrote it"."""
 _THAT = re.compile(r"\b(?:that|this) ([a-z]+)\b")
 _THE = re.compile(r"^(?:is|are|was|does|do|did|has|have|can|could|will) the ([a-z]+)\b")
 """What asks of a row by its noun alone: "does the place have wifi?"."""
 _AMONG = re.compile(
-    r"^(?:(?:and|so|but|ok|okay|then|now|also|well|great|thanks|thank you)[,.!]? )*which (?:one|is|has|of|are)\b"
+    r"^(?:(?:and|so|but|ok|okay|then|now|also|well|great|thanks|thank you)[,.!]? )*"
+    r"which (?:one|is|has|of|are)\b(?!.* or )"
 )
 """What asks among rows before it; after other words, "which" speaks of these: "how many has each? Which has most?"."""
 
@@ -117,8 +121,9 @@ def refers_within(question: str, world: World) -> bool:
     nouns = [s for s in named if s.kind in ("table", "noun", "value")]
     for pattern in (_ONE, _ALL):
         for match in pattern.finditer(said):
-            before = any(links.tokens[s.last - 1].end <= match.start() for s in nouns)
-            if match[0] not in _POSSESSIVE or not before:
+            ends = [end for s in nouns if (end := links.tokens[s.last - 1].end) <= match.start()]
+            apart = bool(ends) and (match[0] in _POSSESSIVE or _OPENS.search(said, ends[0], match.start()) is not None)
+            if not apart:
                 return False
     for match in _ORDINAL.finditer(said):
         if not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
@@ -141,9 +146,6 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     shown = _latest(history, 1)
     if shown is None:
         return None
-    named = _find_named(said, shown)
-    if named is not None:
-        return named
     if (that := _noun(said, world)) is not None:
         return Reference(_rows(shown, [0]), True, that)
     if one := _ONE.search(said):
@@ -152,15 +154,6 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
         return Reference(shown, len(shown.keys) == 1, every[0])
     if among := _AMONG.search(said):
         return Reference(shown, len(shown.keys) == 1, among[0])
-    return None
-
-
-def _find_named(said: str, shown: Shown) -> Reference | None:
-    """Return the row that a turn calls by its name."""
-    words = f" {value_key(said)} "
-    for i, name in enumerate(shown.names):
-        if len(name) > 2 and f" {value_key(name)} " in words:
-            return Reference(_rows(shown, [i]), True, name)
     return None
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
+from almanaq.agent.queries import query_tree
 from almanaq.text.sql_literals import is_plain
 
 TITLE = "title"
@@ -219,7 +219,7 @@ _AGGREGATES: dict[type[exp.Expr], str] = {
 def _title_output(item: exp.Expr) -> exp.Expr:
     """Return an output column under a name that says what it holds: "average price", "year"; plain columns keep theirs.
 
-    >>> _title_output(sqlglot.parse_one("AVG(price)")).sql()
+    >>> _title_output(exp.Avg(this=exp.column("price"))).sql()
     'AVG(price) AS "average price"'
     """
     column = item.find(exp.Column)
@@ -273,14 +273,20 @@ def unqualify(select: exp.Select) -> exp.Select:
     return select
 
 
-def read_spec(suql: str, dialect: str) -> QuerySpec | None:
-    """Return the spec of a query; None of one that is no plain SELECT over relations joined by their keys."""
+def _read_select(suql: str, dialect: str) -> exp.Select | None:
+    """Return the tree of a query, to be read only; None where it is no SELECT."""
     try:
-        tree = sqlglot.parse_one(suql, read=dialect)
+        tree = query_tree(suql, dialect)
     except SqlglotError:
         return None
-    source = tree.args.get("from_") if isinstance(tree, exp.Select) else None
-    if not isinstance(tree, exp.Select) or source is None or not isinstance(source.this, exp.Table):
+    return tree if isinstance(tree, exp.Select) else None
+
+
+def read_spec(suql: str, dialect: str) -> QuerySpec | None:
+    """Return the spec of a query; None of one that is no plain SELECT over relations joined by their keys."""
+    tree = _read_select(suql, dialect)
+    source = tree.args.get("from_") if tree is not None else None
+    if tree is None or source is None or not isinstance(source.this, exp.Table):
         return None
     if any(tree.args.get(each) for each in ("with_", "qualify", "windows")) or source.this.alias:
         return None
@@ -307,18 +313,6 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
     )
     # An order that nobody asked for is none of what a follow-up keeps.
     return replace(spec, order=()) if spec.order == _order_of_groups(spec) else spec
-
-
-def select_without_limit(suql: str, dialect: str) -> exp.Select | None:
-    """Return the tree of a query without its LIMIT; None where it is no SELECT."""
-    try:
-        tree = sqlglot.parse_one(suql, read=dialect)
-    except SqlglotError:
-        return None
-    if not isinstance(tree, exp.Select):
-        return None
-    tree.set("limit", None)
-    return tree
 
 
 def _qualify(tree: exp.Select) -> exp.Select:
@@ -364,8 +358,12 @@ def _amount(clause: exp.Expr | None) -> int | None:
 
 def without_limit(suql: str, dialect: str) -> str:
     """Return a query without its LIMIT; as it is where it is no plain SELECT."""
-    tree = select_without_limit(suql, dialect)
-    return suql if tree is None else tree.sql(dialect, normalize_functions=False)
+    tree = _read_select(suql, dialect)
+    if tree is None:
+        return suql
+    whole = tree.copy()
+    whole.set("limit", None)
+    return to_text(whole, dialect)
 
 
 def is_cut(suql: str, found: int, dialect: str) -> bool:
@@ -376,11 +374,11 @@ def is_cut(suql: str, found: int, dialect: str) -> bool:
 
 def count_all(suql: str, found: int, dialect: str) -> str | None:
     """Return the query that counts all rows, where a LIMIT that nobody asked for kept so many of them; else None."""
-    spec = read_spec(suql, dialect)
-    tree = select_without_limit(suql, dialect)
+    spec, tree = read_spec(suql, dialect), _read_select(suql, dialect)
     if spec is None or tree is None or spec.limit != found or spec.gives_figures or spec.distinct or spec.offset:
         return None
     if spec.order or tree.find(exp.Anonymous) is not None:
         return None
-    tree.set("expressions", [exp.Count(this=exp.Star())])
-    return tree.sql(dialect, normalize_functions=False)
+    counting = tree.select(count(), append=False)
+    counting.set("limit", None)
+    return to_text(counting, dialect)

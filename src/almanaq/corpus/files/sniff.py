@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from almanaq.corpus.files.shape import count_preamble, join_headers, read_units
-from almanaq.corpus.inference import MISSING, Marks
+from almanaq.corpus.inference import Marks
 from almanaq.errors import SourceError
-from almanaq.values import parse_number, parse_time, parse_timestamp
+from almanaq.values import MISSING, parse_number, parse_time, parse_timestamp
 
 _SAMPLE_BYTES = 1 << 17
 _WORD = re.compile(r"[^\W\d_]{3,}")

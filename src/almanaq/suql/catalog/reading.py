@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from almanaq.corpus.inference import MISSING
 from almanaq.errors import UsageError
 from almanaq.suql.catalog.relations import ROW_COLUMN, Column, ColumnKind, Relation
 from almanaq.suql.syntax.nodes import aliased, derived, quoted
 from almanaq.text.sql_literals import string_literal
+from almanaq.values import MISSING
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WHOLE = (("name",), ("title",), ("full", "name"), ("fullname",), ("display", "name"), ("complete", "name"))
