@@ -342,9 +342,9 @@ def _report(going: Soak, minutes: float, began: float, log: str, code: int) -> d
     ordered = sorted(going.healthz)
     parts = [[mb for at, mb in going.held if part <= (at - began) / (5 * minutes) < part + 1] for part in range(12)]
     memory = [round(statistics.median(each)) if each else 0 for each in parts]
-    # What running queries hold comes and goes with them; what stays is seen between them, in the lowest tenth. Each half
-    # begins with a fresh process, whose caches fill for some thousand turns (results/memory.json): its last third is
-    # held against the third before.
+    # What running queries hold comes and goes with them; what stays is seen between them, in the lowest tenth. Each
+    # half begins with a fresh process, whose caches fill for some thousand turns (results/memory.json): its last third
+    # is held against the third before.
     at_rest = [round(sorted(each)[len(each) // 10]) if each else 0 for each in parts]
     thirds = [sum(at_rest[first : first + 2]) for first in (2, 4, 8, 10)]
     change = max(abs(late / early - 1) for early, late in (thirds[:2], thirds[2:])) if all(at_rest) else None

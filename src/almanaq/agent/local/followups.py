@@ -394,7 +394,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         order = new.order
         if (
             made.gives_figures
-        ):  # they have no order by what only a row has; the cheapest of average prices is the lowest
+        ):  # the cheapest of average prices is the lowest; what only a row has orders no figures
             term, falling = order[0]
             measure = next((each for each in made.measures if term in (each, *each.find_all(exp.Column))), None)
             if measure is None and term not in made.groups:
