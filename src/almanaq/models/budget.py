@@ -57,6 +57,7 @@ def read_price(model: str) -> Price | None:
         ) from problem
 
 
+_ONE_CALL = Usage(calls=1)
 _NO_PRICE = "a price that is not known"
 
 
@@ -87,6 +88,7 @@ class Budget:
         self._money_setting = money_setting or setting
         self.usage = self.unsettled = self.reserved = Usage()
         self._lock = threading.Lock()
+        self._is_unlimited = calls is tokens is money is None
 
     @property
     def counts_tokens(self) -> bool:
@@ -95,25 +97,28 @@ class Budget:
 
     def reserve(self, most: Usage) -> bool:
         """Reserve the maximum cost of a call; False while that depends on calls in flight. Raises BudgetExceeded."""
-        with self._lock:
-            reserved = self.reserved + most
-            if self._find_excess(self.usage + self.unsettled + reserved) is not None:
-                self._check_limits(most)
-                return False
-            self.reserved = reserved
+        if self._is_unlimited:
             return True
+        with self._lock:
+            total = self.usage + self.unsettled + most
+            if self._find_excess(total + self.reserved) is None:
+                self.reserved += most
+                return True
+            self._check_limits(total, most)
+            return False
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
         """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
         with self._lock:
-            self.reserved -= most
+            if not self._is_unlimited:
+                self.reserved -= most
             self.usage += spent
             if not sure:
                 # The call itself is in `spent` already, when it was made at all.
                 self.unsettled += replace(most, calls=0, cached_calls=0)
 
-    def _check_limits(self, most: Usage) -> None:
-        excess = self._find_excess(most + self.usage + self.unsettled)
+    def _check_limits(self, total: Usage, most: Usage) -> None:
+        excess = self._find_excess(total)
         if excess is None:
             return
         if excess == _NO_PRICE:
@@ -175,9 +180,10 @@ class Spending:
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
         """Record what a call cost."""
         with self._lock:
-            line = self._lines.get((operator, model)) or SpendingLine(operator, model, 0, Usage())
-            made = SpendingLine(operator, model, line.virtual + virtual, line.usage + usage)
-            self._lines[operator, model] = made
+            line = self._lines.get((operator, model))
+            if line is not None:
+                virtual, usage = line.virtual + virtual, line.usage + usage
+            self._lines[operator, model] = SpendingLine(operator, model, virtual, usage)
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:
@@ -295,7 +301,7 @@ class MeteredModel:
 
     async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
         # A cancelled call may have reached the server and been charged for.
-        spent, sure = Usage(calls=1), False
+        spent, sure = _ONE_CALL, False
         try:
             completion = await self._model.complete(prompt)
             spent, sure = completion.usage, True
@@ -310,7 +316,7 @@ class MeteredModel:
 
     def _estimate_maximum(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
         if not any(budget.counts_tokens for budget in limits):
-            return Usage(1)
+            return _ONE_CALL
         # The maximum, as an estimate could be too low, and the budget be exceeded.
         read = max_tokens(m.content for m in prompt.messages)
         read += len(json.dumps(prompt.schema)) if prompt.schema else 0

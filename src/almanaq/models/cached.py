@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -228,6 +228,11 @@ def _add_columns(connection: sqlite3.Connection) -> None:
     add_column(connection, "lease", "mark TEXT NOT NULL DEFAULT ''")
 
 
+@lru_cache(maxsize=1)
+def _own_mark(pid: int) -> str:
+    return process_mark(pid)
+
+
 def _checksum(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
@@ -304,6 +309,19 @@ _POLL = 0.02
 _CACHE_HIT, _NOTHING = Usage(cached_calls=1), Usage()
 
 
+_last_schema: tuple[Mapping[str, object], str] = ({}, "{}")
+
+
+def _write_schema(schema: Mapping[str, object]) -> str:
+    # The calls of a query share one.
+    global _last_schema
+    last, text = _last_schema
+    if last is not schema:
+        text = json.dumps(schema, sort_keys=True)
+        _last_schema = schema, text
+    return text
+
+
 def request_key(model: str, prompt: Prompt) -> bytes:
     """Return the identity of a request: model, prompt version, messages without their random fence, and schema.
 
@@ -311,7 +329,7 @@ def request_key(model: str, prompt: Prompt) -> bytes:
     """
     fence = prompt.fence
     messages = [(m.role, m.content.replace(fence, "") if fence else m.content) for m in prompt.messages]
-    schema = None if prompt.schema is None else json.dumps(prompt.schema, sort_keys=True)
+    schema = None if prompt.schema is None else _write_schema(prompt.schema)
     identity: list[object] = [model, prompt.name, prompt.version, messages, schema, prompt.max_output_tokens]
     if prompt.verdict:
         identity.append("chances")  # the old name of probabilities

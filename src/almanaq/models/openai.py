@@ -196,8 +196,10 @@ class OpenAIModel:
     def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
         """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
         stated = read_token_count(content, "prompt_tokens", most=lambda: 0, server=self._base_url)
+        if not stated or stated < _TOKENS_CUT:
+            return
         words = sum(len(message.content.split()) for message in prompt.messages if message.role != "system")
-        if not stated or words <= _WORDS_CUT or stated < _TOKENS_CUT:
+        if words <= _WORDS_CUT:
             return
         # Once caught, it is known how much the server reads: what takes as much may have been cut as well.
         if stated >= words * _WORDS_READ and not (self._context and stated >= self._context):

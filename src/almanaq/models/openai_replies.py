@@ -348,6 +348,8 @@ _END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return
 
 def drop_reasoning(text: str) -> str:
     """Return what a reply says after the visible reasoning before it; "" where it ends within that."""
+    if text.startswith("{") and "<" not in text and "THINK]" not in text:
+        return text  # a clean reply, of nearly every model
     text = _END_MARKS.sub("", text.removeprefix("\ufeff"))
     end = _REASONING_ENDS.match(text)
     if end is not None and not _is_object(text):  # else it stands in a quote

@@ -9,7 +9,8 @@ from contextvars import Context
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from almanaq.errors import ModelCallError
 from almanaq.models.budget import estimate_tokens, record_count
@@ -71,6 +72,7 @@ _LEAST_PART = 64
 """Tokens: a document is cut no smaller."""
 
 P = TypeVar("P")
+_NOTHING = Usage()
 
 
 class PromptedReader:
@@ -138,7 +140,7 @@ class PromptedReader:
 
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
         """Read the document, in smaller parts where the server says that these are longer than the model reads."""
-        spent = Usage()
+        spent = _NOTHING
         await self._fit_context(call)
         while True:
             parts = split_document(call.passages, self.part_tokens)
@@ -150,7 +152,7 @@ class PromptedReader:
                     reply = await self._combine_parts(call, await asyncio.gather(*read))
                     if not again:
                         record_count("read_in_parts")
-                return replace(reply, usage=spent + reply.usage)
+                return reply if spent is _NOTHING else replace(reply, usage=spent + reply.usage)
             except FailedCall as failure:
                 longest = max(sum(estimate_tokens(piece.text) for piece in part) for part in parts)
                 failure.usage += spent
@@ -160,12 +162,14 @@ class PromptedReader:
                 self.part_tokens = min(self.part_tokens, max(_LEAST_PART, longest // 2))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
-        frame, schema = _make_frame(replace(call, passages=(), beside=False), part, parts, len(pieces))
-        shown = [piece.text for piece in pieces]
-        prompt = frame.prompt(shown, schema=schema, max_output_tokens=self._max_output)
-        prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
-        if self._probabilities and call.yes_or_no:
-            prompt = replace(prompt, verdict=True)
+        frame, schema = _make_frame(_ASKED(call), part, parts, len(pieces))
+        prompt = frame.prompt(
+            [piece.text for piece in pieces],
+            schema=schema,
+            max_output_tokens=self._max_output,
+            verdict=self._probabilities and call.yes_or_no,
+            usual_output_tokens=typical_tokens(call),
+        )
         parsed, usage = await self._ask(call, prompt)
         quotes, dropped = locate_quotes(parsed.quotes, pieces)
         self.dropped_quotes += dropped
@@ -227,9 +231,13 @@ class PromptedReader:
         return replace(reply, value=value, quotes=reply.quotes if value is not None else ())
 
 
+_ASKED = attrgetter("question", "type", "options", "compared", "from_rows", "about", "served", "function")
+
+
 @lru_cache(maxsize=256)
-def _make_frame(call: TextCall, part: int, parts: int, count: int) -> tuple[Frame, dict[str, object]]:
-    """Return the prompt of a call without passages, and its reply schema; cached, as a query has few."""
+def _make_frame(asked: tuple[Any, ...], part: int, parts: int, count: int) -> tuple[Frame, dict[str, object]]:
+    """Return the prompt of calls that ask the same, and its reply schema; cached, as a query has few."""
+    call = TextCall(asked[-1], (), *asked[:-1])
     name = "summarise" if call.function == "summary" else "answer_list" if call.type == "list" else "answer"
     return prompt_file(name).frame({**prompt_values(call), "part": part, "parts": parts}, count), reply_schema(call)
 

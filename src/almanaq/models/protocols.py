@@ -43,9 +43,14 @@ class Usage:
 
     def __sub__(self, other: Usage) -> Usage:
         """Take a part out of a sum; money that is unknown stays so."""
-        tokens = -other.input_tokens, -other.output_tokens
-        money = -(other.money or 0.0)
-        return self + Usage(-other.calls, -other.cached_calls, *tokens, money, -other.cached_input_tokens)
+        return Usage(
+            self.calls - other.calls,
+            self.cached_calls - other.cached_calls,
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            None if self.money is None else self.money - (other.money or 0.0),
+            self.cached_input_tokens - other.cached_input_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, replace
@@ -116,8 +116,7 @@ class RetryingModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the first successful reply; raises the last failure."""
-        spent = Usage()
-        attempt = forms = 0
+        spent, attempt, forms = _NOTHING, 0, 0
         while True:
             try:
                 completion = await self._model.complete(prompt)
@@ -173,18 +172,19 @@ class ConcurrentModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply, after waiting for a free slot."""
-        slots = await self._slots.get()
-        query, loop = calls_at_once.get(), asyncio.get_running_loop()
-        if query is not None:
-            await query.acquire()
+        slots, held = await self._slots.get(), list[asyncio.Semaphore]()
         try:
-            await slots.acquire()
-            try:
-                return await self._model.complete(prompt)
-            finally:
-                # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
-                # a killed process loses no more than the calls in flight.
-                loop.call_soon(slots.release)
+            for each in (calls_at_once.get(), slots):
+                if each is not None:
+                    await each.acquire()
+                    held.append(each)
+            return await self._model.complete(prompt)
         finally:
-            if query is not None:
-                loop.call_soon(query.release)
+            # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
+            # a killed process loses no more than the calls in flight.
+            asyncio.get_running_loop().call_soon(_release, held)
+
+
+def _release(held: Sequence[asyncio.Semaphore]) -> None:
+    for each in held:
+        each.release()

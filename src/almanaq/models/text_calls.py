@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -285,11 +285,11 @@ class ServedQuestion:
     """
 
     question: str = ""
-    said: dict[str, Counter[str]] = field(default_factory=dict)
+    said: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def note(self, question: str, value: str | None) -> None:
         """Count what a text said to a question."""
-        self.said.setdefault(question, Counter())[canonical(value or "")] += 1
+        self.said[question][canonical(value or "")] += 1
 
 
 _SERVED: ContextVar[ServedQuestion | None] = ContextVar("almanaq_served_question", default=None)

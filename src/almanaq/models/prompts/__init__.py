@@ -112,12 +112,23 @@ class Frame:
         schema: Mapping[str, object] | None = None,
         max_output_tokens: int = 1024,
         token: str | None = None,
+        verdict: bool = False,
+        usual_output_tokens: int | None = None,
     ) -> Prompt:
         """Return the request that `PromptFile.prompt` gives for these passages."""
         fence = token or draw_fence()
         open_ = {"0": fence} | {str(number): escape(text) for number, text in enumerate(passages, 1)}
         messages = Message("system", _fill(self.system, open_)), Message("user", _fill(self.user, open_))
-        return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
+        return Prompt(
+            self.name,
+            self.version,
+            messages,
+            schema,
+            max_output_tokens,
+            fence,
+            verdict=verdict,
+            usual_output_tokens=usual_output_tokens,
+        )
 
 
 def _fill(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:

@@ -106,7 +106,8 @@ class TextCalls:
         self.cast: dict[tuple[str, exp.DataType, str], None] = {}
         """Questions, types and texts: the answers that the engine casts to a type."""
         self.failures: Counter[str] = Counter()
-        self._under_way, self._ended = 0, asyncio.Event()
+        self._under_way = 0
+        self._ended: asyncio.Event | None = None
         self._refused = self._undecided = 0
         self._setup: ModelError | None = None
         self._options: dict[exp.Query, tuple[str, ...]] = {}
@@ -226,7 +227,7 @@ class TextCalls:
                     f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
                     "what was answered is kept and not paid for again"
                 )
-            await self._ended.wait()
+            await self._wait_for_end()
 
     def within(self, site: Site, outcome: Outcome) -> Outcome:
         """Return an outcome, without its value where that is a number too large for the SQL type asked for.
@@ -271,9 +272,14 @@ class TextCalls:
             self._under_way -= 1
             self._wake()
 
+    async def _wait_for_end(self) -> None:
+        self._ended = self._ended or asyncio.Event()
+        await self._ended.wait()
+
     def _wake(self) -> None:
-        self._ended.set()
-        self._ended = asyncio.Event()
+        if self._ended is not None:
+            self._ended.set()
+            self._ended = None
 
     async def _make_call(self, identity: bytes, call: TextCall) -> Outcome:
         try:
@@ -311,7 +317,7 @@ class TextCalls:
         try:
             self._wake()
             while not self.answered and self._undecided < self._under_way:
-                await self._ended.wait()
+                await self._wait_for_end()
         finally:
             self._undecided -= 1
         if not self.answered and self._refused > 1:
