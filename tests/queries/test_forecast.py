@@ -51,6 +51,30 @@ def test_without_a_limit_the_forecast_is_what_the_query_takes(server: StandInSer
     assert 1 / 1.3 < forecast.tokens / (1.4 * trace.input_tokens) < 1.3
 
 
+@pytest.mark.parametrize(("passing", "kept"), [(1, 0), (4, 0), (30, 0), (1000, 0), (4, 12)])
+def test_under_a_limit_what_is_taken_is_within_the_forecast(passing: int, kept: int, tmp_path: Path) -> None:
+    told: list[Forecast] = []
+
+    def reply(text: str, _: str) -> str:
+        return "No" if int(text.split()[1]) % passing else "Yes"
+
+    with (
+        StandInServer(replies_from(reply)) as server,
+        almanaq.connect({"stays": STAYS}, model=models(server, tmp_path / "c.sqlite")) as connection,
+    ):
+        connection.sql(f"SELECT id FROM stays WHERE id < {kept} AND {CALM}")
+        before = server.ledger.calls
+        with confirming(0, lambda forecast: not told.append(forecast)):
+            trace = connection.sql(f"SELECT id FROM stays WHERE {CALM} LIMIT 5").trace
+        requests = server.ledger.calls - before
+    (forecast,) = told
+    assert forecast.least is not None
+    assert forecast.most is not None
+    assert forecast.least.texts <= trace.text_calls <= forecast.most.texts <= ROWS
+    assert forecast.least.requests <= requests
+    assert forecast.least.texts <= forecast.texts <= forecast.most.texts
+
+
 def test_what_is_not_confirmed_asks_nothing(server: StandInServer) -> None:
     with almanaq.connect({"stays": STAYS}, model=models(server), cache=False) as connection:
         with confirming(10, lambda _: False), pytest.raises(BudgetExceeded, match=r"about 90 texts in 15 requests"):

@@ -299,9 +299,12 @@ def _message(request: Request, text: str) -> dict[str, object]:
     }
 
 
-def _vector(text: str, dimensions: int = 64) -> list[float]:
+_DIMENSIONS = 64
+
+
+def _vector(text: str) -> list[float]:
     """Return a vector of hashed words, so that texts that share words have near vectors."""
-    vector = [0.0] * dimensions
+    vector = [0.0] * _DIMENSIONS
     for word in text.lower().split():
-        vector[zlib.crc32(word.encode()) % dimensions] += 1.0
-    return vector if any(vector) else [1.0] * dimensions
+        vector[zlib.crc32(word.encode()) % _DIMENSIONS] += 1.0
+    return vector if any(vector) else [1.0] * _DIMENSIONS

@@ -26,6 +26,7 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.row_evaluation import call_of_row
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.estimate import estimate
+from almanaq.suql.plan.predicates import Structured, atoms
 from almanaq.suql.plan.stages import Plan, TextStage
 from almanaq.suql.syntax.nodes import aliased, quoted
 
@@ -36,19 +37,33 @@ class Forecast:
 
     Attributes:
         money: US dollars; None where the model's price is not known.
+        least, most: where LIMIT ends it: if every text passes, and if none does.
 
     >>> print(Forecast(240, 40, 61000, 0.12))
     about 240 texts in 40 requests, 61,000 tokens, $0.12
+    >>> print(Forecast(12, 2, 1200, 0.01, least=Forecast(3, 1, 300, 0.0), most=Forecast(90, 15, 9000, 0.08)))
+    about 12 texts in 2 requests, 1,200 tokens, $0.01; until LIMIT has its rows, 3 to 90 texts, at most 15 requests, \
+9,000 tokens, $0.08
     """
 
     texts: int
     requests: int
     tokens: int
     money: float | None
+    least: Forecast | None = None
+    most: Forecast | None = None
 
     def __str__(self) -> str:
+        said = f"about {self.texts:,} texts in {self._cost}"
+        if self.least is None or self.most is None:
+            return said
+        texts = f"{self.least.texts:,} to {self.most.texts:,} texts"
+        return f"{said}; until LIMIT has its rows, {texts}, at most {self.most._cost}"
+
+    @property
+    def _cost(self) -> str:
         money = "price unknown" if self.money is None else f"${self.money:,.2f}"
-        return f"about {self.texts:,} texts in {self.requests:,} requests, {self.tokens:,} tokens, {money}"
+        return f"{self.requests:,} requests, {self.tokens:,} tokens, {money}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +180,19 @@ class NewCalls:
         if self._stage.predicate is None:
             return sum(new_calls)
         return min(new_calls) if self.kept else max(new_calls)
+
+    def bounds(self, rows: int) -> tuple[int, int]:
+        """Return the least and the most new calls of a stage that LIMIT ends, with so many rows before it.
+
+        How many texts are read until enough have passed depends on the share that passes, which nobody knows before.
+        """
+        stage = self._stage
+        wanted = stage.values_wanted if stage.stop_after is None else stage.stop_after
+        free = stage.predicate is None or any(isinstance(atom, Structured) for atom in atoms(stage.predicate))
+        most = sum(len(known) - sum(known.values()) for known in self._kept)
+        if not self._all_seen:
+            most = round(most * max(1.0, rows / self._rows))
+        return (0 if free or wanted is None else min(most, max(0, wanted - self.kept))), most
 
     @property
     def share(self) -> float:

@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -336,13 +336,18 @@ class Run:
             own, later, tokens = new.of(own, rows), math.ceil(later * new.share), new.text_tokens
             refuse_over_budget(own + later, budget)
             if confirmation is not None:
-                await in_thread(confirmation.check, self._forecast(stage, own, later, tokens))
+                forecast = self._forecast(stage, own + later, tokens)
+                if rows is None:
+                    before = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
+                    least, most = (self._forecast(stage, each + later, tokens) for each in new.bounds(before))
+                    forecast = replace(forecast, least=least, most=most)
+                await in_thread(confirmation.check, forecast)
         if watch is not None:
             watch.total = rows
 
-    def _forecast(self, stage: TextStage, own: int, later: int, text_tokens: float) -> Forecast:
+    def _forecast(self, stage: TextStage, calls: int, text_tokens: float) -> Forecast:
         models = self._context.models
-        found = text_estimate(stage, 0, own + later, text_tokens, Sharing.of(models.reader))
+        found = text_estimate(stage, 0, calls, text_tokens, Sharing.of(models.reader))
         money = None if models.price is None else models.price.of(found.tokens, found.output_tokens)
         return Forecast(found.calls, found.requests, found.tokens, money)
 
