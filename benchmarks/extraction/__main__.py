@@ -28,11 +28,11 @@ from .clients import FILLER, aiohttp_rate, openai_rate, own_http_rate
 
 LATENCY = 0.002
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
-SAMPLE = 8_000
+SAMPLE = 4_000
 IN_FLIGHT = 64
 BATCH = 8
 """Texts in a call, where several go together by choice."""
-TURNS = 3
+TURNS = 2
 CLIENTS = {"aiohttp": aiohttp_rate, "openai": openai_rate, "own_http": own_http_rate}
 
 
@@ -87,15 +87,22 @@ def rates(place: Path, server: Server, at_once: int) -> dict[str, Any]:
             rate = client(server.url, calls, at_once)
             rate["server_cpu_ms_per_call"] = round(1000 * (server.cpu() - taken) / calls, 3)
             found.setdefault(name, []).append(rate)
-        for name, batch in (("almanaq", 1), ("almanaq_batch", BATCH)):
+        for name, batch, cached in (
+            ("almanaq", 1, True),
+            ("almanaq_no_cache", 1, False),
+            ("almanaq_batch", BATCH, True),
+        ):
             taken, before = server.cpu(), count(server.url)
-            rate = _own_rate(sample, place / f"rate{at_once}-{turn}-{batch}", server.url, at_once, batch)
+            cache = place / f"rate{at_once}-{turn}-{batch}-{cached}"
+            rate = _own_rate(sample, cache, server.url, at_once, batch, cached=cached)
             rate["server_cpu_ms_per_row"] = round(1000 * (server.cpu() - taken) / SAMPLE, 3)
             rate["rows_per_call"] = round(SAMPLE / (count(server.url) - before), 2)
             found.setdefault(name, []).append(rate)
     report: dict[str, Any] = {name: max(turns, key=_speed) for name, turns in found.items()}
     one, several = _speed(report["almanaq"]), _speed(report["almanaq_batch"])
     report |= {f"of_{name}": round(one / _speed(report[name]), 3) for name in CLIENTS}
+    bare, own = report["aiohttp"]["cpu_ms_per_call"], ("almanaq", "almanaq_no_cache")
+    report |= {f"{name}_cpu_of_aiohttp": round(bare / report[name]["cpu_ms_per_row"], 3) for name in own}
     return report | {"rows_in_batches_of_aiohttp": round(several / _speed(report["aiohttp"]), 3)}
 
 
@@ -103,7 +110,7 @@ def _speed(rate: dict[str, float]) -> float:
     return rate["rows_per_second"] if "rows_per_second" in rate else rate["calls_per_second"]
 
 
-def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int) -> dict[str, float]:
+def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int, *, cached: bool) -> dict[str, float]:
     """Return the rate of an extraction in a process of its own, its start and its end left out.
 
     Args:
@@ -111,7 +118,8 @@ def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int) -> d
     """
     code = (
         "import sys, time, almanaq\n"
-        f"con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9, concurrency={at_once}, batch={batch})\n"
+        f"con = almanaq.connect(sys.argv[1], model='openai:m', max_calls=10**9, concurrency={at_once}, batch={batch},"
+        f" cache={cached})\n"
         f"con.sql({QUERY!r} + ' LIMIT 1')\n"
         "wall, cpu = time.perf_counter(), time.process_time()\n"
         f"con.engine.write({QUERY!r}, to=lambda table: None)\n"

@@ -228,11 +228,6 @@ def _add_columns(connection: sqlite3.Connection) -> None:
     add_column(connection, "lease", "mark TEXT NOT NULL DEFAULT ''")
 
 
-@lru_cache(maxsize=1)
-def _own_mark(pid: int) -> str:
-    return process_mark(pid)
-
-
 def _checksum(key: bytes, text: str) -> bytes:
     return hashlib.blake2b(key + text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 

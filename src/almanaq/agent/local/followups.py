@@ -392,9 +392,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
     if new.order:
         order = new.order
-        if (
-            made.gives_figures
-        ):  # the cheapest of average prices is the lowest; what only a row has orders no figures
+        if made.gives_figures:  # the cheapest of average prices is the lowest; what only a row has orders no figures
             term, falling = order[0]
             measure = next((each for each in made.measures if term in (each, *each.find_all(exp.Column))), None)
             if measure is None and term not in made.groups:
