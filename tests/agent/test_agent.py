@@ -181,7 +181,10 @@ NO_HOURS = "No column holds opening hours."
     [
         ({"reasoning": NO_HOURS, "left_out": ["open on Sunday"]}, [NO_HOURS, "do not hold: “open on Sunday”."]),
         ({"reasoning": "x", "reply": "Stars are not kept, see rating."}, ["Stars are not kept, see rating."]),
-        ({"reasoning": "", "left_out": ["the prices of wine"]}, ["These tables cannot tell.", "restaurants.price"]),
+        (
+            {"reasoning": "", "left_out": ["the prices of wine"]},
+            ["These tables cannot tell.", "The nearest column is price."],
+        ),
         (
             {"reasoning": "Nobody kept its hue.", "left_out": []},
             ["Nobody kept its hue.", "The tables are restaurants."],
@@ -196,6 +199,12 @@ def test_what_the_tables_cannot_tell_is_an_answer(eateries, reply, said):
     assert [each for each in said if each not in response.answer] == []
     assert len(script.prompts) == 1
     assert response.turn().answer == response.answer
+
+
+def test_no_line_repeats_the_nearest_columns_or_calls_a_question_about_trust_missing_data(eateries):
+    nearest = "No wine is listed. The nearest is what a meal costs."
+    one, _ = agent(eateries, query(None, reply=nearest, left_out=["How far can I trust that price?"]))
+    assert one.respond("what is the wine?").answer == nearest
 
 
 def test_that_the_tables_cannot_tell_may_be_found_out_by_a_refused_query(eateries):
