@@ -279,6 +279,29 @@ def test_rows_are_listed_in_a_sentence(rows, fields, said):
     assert fill_sentence(found) == said
 
 
+TIES = [
+    ("SELECT name, n FROM shops ORDER BY n DESC LIMIT 2", "2 more tie with the last", "bcd"),
+    ("SELECT name FROM shops WHERE n < 9 ORDER BY n DESC LIMIT 1", "2 more tie with it", "bcd"),
+    ("SELECT n FROM shops ORDER BY n DESC LIMIT 3", "1 more ties with the last", ""),
+    ("SELECT kind, COUNT(*) AS many FROM shops GROUP BY kind ORDER BY many DESC LIMIT 1", "1 more ties with it", "xy"),
+    ("WITH t AS (SELECT name, n FROM shops) SELECT name FROM t ORDER BY n LIMIT 2", "2 more tie with the last", "bcd"),
+    ("SELECT name, n FROM shops ORDER BY n DESC, name LIMIT 2", "", ""),
+    ("SELECT name, n FROM shops ORDER BY n DESC LIMIT 4", "", ""),
+    ("SELECT name, n FROM shops ORDER BY n DESC LIMIT 2 OFFSET 1", "", ""),
+    ("SELECT DISTINCT n FROM shops ORDER BY n DESC LIMIT 2", "", ""),
+]
+
+
+@pytest.mark.parametrize(("suql", "said", "tied"), TIES)
+def test_a_limit_that_cuts_a_tie_is_said(suql, said, tied):
+    shops = {"name": list("abcde"), "n": [9, 7, 7, 7, 5], "kind": list("xxyyz")}
+    with almanaq.connect({"shops": shops}, model="local", cache=False) as con:
+        response = Agent(con.engine, models(Script(query(suql, reply="{rows}.")))).respond("which?")
+    names = " and ".join(sorted(set(tied) - {row[0] for row in response.rows}))
+    notes = [said + f": {names}" * bool(names) + "."] * bool(said)
+    assert [*response.trace.warnings] == response.answer.splitlines()[1:] == notes
+
+
 DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"
 
 
