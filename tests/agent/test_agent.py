@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
 import threading
 
 import pytest
@@ -339,15 +340,38 @@ def test_why_a_row_is_not_among_those_found_is_read_off_the_query(eateries):
 
 def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
     lines = [*["Bandelier,Enlarged,1930"] * 4, "Bandelier,Diminished,"]
+    lines += ["Tell,Enlarged,1930"] * 3 + ["Tell,Moved,1931"]
     (tmp_path / "acts.csv").write_text("\n".join(["name,action,year", *lines]))
     with almanaq.connect(str(tmp_path / "acts.csv"), model="local", cache=False) as con:
         asked = why_query(
             "SELECT name FROM acts WHERE action = 'Diminished' AND year > 1920", "name = 'Bandelier'", con.catalog
         )
         said = say_why(asked, con.sql(asked.suql), "name is Bandelier", "acts")
-    assert said.count("is not among them:") == 2
-    assert "Bandelier (4 rows) is not among them:\n- action is Diminished: no (e.g. action: Enlarged)" in said
+        asked = why_query("SELECT name FROM acts WHERE action = 'Diminished'", "name = 'Tell'", con.catalog)
+        none = say_why(asked, con.sql(asked.suql), "name is Tell", "acts")
+    assert "4 rows of Bandelier are not among them:\n- action is Diminished: no; 4 have Enlarged" in said
+    assert "Bandelier is not among them:" in said
     assert "- year is above 1920: not known (year: not known)" in said
+    assert none.splitlines()[:2] == [
+        "None of the 4 rows of Tell is among them:",
+        "- action is Diminished: no; 3 have Enlarged and 1 has Moved",
+    ]
+
+
+def test_a_condition_on_a_code_says_what_the_codes_mean(tmp_path):
+    path = tmp_path / "plants.sqlite"
+    with sqlite3.connect(path) as made:
+        made.execute("CREATE TABLE states (id INTEGER PRIMARY KEY, called TEXT)")
+        made.execute("CREATE TABLE plants (name TEXT, state_id INTEGER REFERENCES states (id))")
+        made.executemany("INSERT INTO states VALUES (?, ?)", [(2, "Operational"), (5, "Shutdown")])
+        made.executemany(
+            "INSERT INTO plants VALUES (?, ?)", [("Isar", 5), ("Isar", 5), ("Isar", None), ("Bohunice", 2)]
+        )
+    made.close()
+    with almanaq.connect(str(path), model="local", cache=False) as con:
+        asked = why_query("SELECT p.name FROM plants AS p WHERE p.state_id = 2", "p.name = 'Isar'", con.catalog)
+        said = say_why(asked, con.sql(asked.suql), "name is Isar", "")
+    assert "2 rows of Isar are not among them:\n- state id is 2 (Operational): no; 2 have 5 (Shutdown)" in said
 
 
 @pytest.mark.parametrize(
@@ -378,7 +402,7 @@ def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
         (
             "SELECT people FROM traits WHERE what = 'ice' AND years > 1",
             "people = 'Ami'",
-            "Ami (2 rows) is not among them:\n- what is ice: no (e.g. what: fire)\n- years is above 1: not known",
+            "None of the 3 rows of Ami is among them:\n- what is ice: no; 1 has age, 1 has boat and 1 has fire\n",
         ),
     ],
 )

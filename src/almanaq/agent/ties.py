@@ -18,21 +18,17 @@ _NAMED = 3
 def ties_query(suql: str, found: int, dialect: str) -> str | None:
     """Return the query for the rows up to the last place of a query that found as many rows as its LIMIT.
 
-    A row is its first output and how many rows there are, the last place first, then by name. None where no order and LIMIT cut the
-    rows, or texts would have to be read.
+    A row is its first output and how many rows there are, the last place first, then by name. None where no order and
+    LIMIT cut the rows, or texts would have to be read.
     """
     tree = query_tree(suql, dialect)
     order, limit = tree.args.get("order"), tree.args.get("limit")
     if not isinstance(tree, exp.Select) or order is None or not isinstance(limit, exp.Limit) or has_text(tree):
         return None
     names = [item.output_name for item in tree.expressions]
-    cut = limit.expression.name == str(found)
-    if (
-        not cut
-        or not names[0]
-        or len(set(names)) < len(names)
-        or any(map(tree.args.get, ("distinct", "offset", "qualify")))
-    ):
+    cut = limit.text("expression") == str(found)
+    unlike = any(map(tree.args.get, ("distinct", "offset", "qualify")))
+    if not cut or unlike or names[0] in ("", "*") or len(set(names)) < len(names):
         return None
     keys = [key.copy() for key in order.expressions]
     for key in keys:
