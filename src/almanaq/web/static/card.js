@@ -60,7 +60,7 @@ function lead(record) {
   const searched = `I searched for ${record.searched}.`;
   const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
   const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/gm, ".");
-  return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
+  return figure(record) && text.replace(/\.$|,/g, "") === shown(record.rows[0][0]) ? "" : text;
 }
 
 // A single number, large.
