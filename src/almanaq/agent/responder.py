@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import join_words, words
@@ -348,8 +347,8 @@ def _fact(column: str, value: Any) -> str:
 
 def cell_of(column: str, value: Any, most: int = _CELL_LENGTH) -> str:
     """Return a cell as a sentence shows it: numbers from 10,000 on with separators, but identifiers as they are."""
-    number = isinstance(value, int | float | Decimal) and not _IDENTIFIER.search(_label(column))
-    if not number or not 10_000 <= abs(value) < 1e15:
+    large = hasattr(value, "as_integer_ratio") and 10_000 <= abs(value) < 1e15
+    if not large or _IDENTIFIER.search(_label(column)):
         return cell(value, most)
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
 
@@ -455,9 +454,9 @@ def _say_none(count: ConditionCount) -> str:
 
 def shows_all_rows(response: Response) -> bool:
     """Return whether the reply holds every cell of every row but NULLs, whole or as one row alone is shown."""
-    cells = [pair for row in response.rows for pair in zip(response.columns, row, strict=True) if pair[1] is not None]
-    forms = {(cell(value, _SAID_LENGTH), cell_of(column, value, _SAID_LENGTH)) for column, value in cells}
-    return bool(response.rows) and all(any(_contains_cell(form, response.answer) for form in each) for each in forms)
+    pairs = (pair for row in response.rows for pair in zip(response.columns, row, strict=True))
+    cells = {cell_of(column, value, _SAID_LENGTH) for column, value in pairs if value is not None}
+    return bool(response.rows) and all(_contains_cell(cell, response.answer) for cell in cells)
 
 
 def quotes_not_shown(quotes: Sequence[Evidence], answer: str) -> list[Evidence]:

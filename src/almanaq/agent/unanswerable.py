@@ -10,7 +10,7 @@ from almanaq.agent.describe import join_words, words
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.words import stems
 
-_MOST, _MOST_COLUMNS, _ALIKE = 5, 12, 0.8
+_MOST, _ALIKE = 5, 0.8
 _NEAREST = re.compile(r"\b(?:nearest|closest)\b", re.IGNORECASE)
 _ASKS_ADVICE = re.compile(r"\b(?:can|could|do|did|should|would|may|must|are|am|have) (?:i|we|you)\b", re.IGNORECASE)
 
@@ -24,17 +24,14 @@ def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> 
     """
     lines = [reason or "These tables cannot tell."]
     lines += say_missing([each for each in left_out if each.casefold() not in reason.casefold()])
-    if _NEAREST.search(reason):
-        return "\n".join(lines)
     wished = f"{reason} {' '.join(left_out)}"
-    near = nearest_columns(wished, catalog)
-    unsaid = [name for name in near if name not in reason.casefold()]
+    near = (
+        [] if _NEAREST.search(reason) else [n for n in nearest_columns(wished, catalog) if n not in reason.casefold()]
+    )
     if reason:  # a model that gives one has seen the columns: one that shares a word with it misleads
-        unsaid = [name for name in unsaid if set(stems(name)) <= set(stems(wished))]
-    if unsaid:
-        lines.append(f"The nearest column{'s are' if len(unsaid) > 1 else ' is'} {join_words(unsaid)}.")
-    elif not near and catalog.relations:
-        lines.append(_say_tables(set(stems(wished)), catalog))
+        near = [name for name in near if set(stems(name)) <= set(stems(wished))]
+    if near:
+        lines.append(f"The nearest column{'s are' if len(near) > 1 else ' is'} {join_words(near)}.")
     return "\n".join(lines)
 
 
@@ -64,16 +61,6 @@ def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:
             if shared or described & asked:
                 scores[words(column.name)] = shared / max(1, len(own)) + len(described & asked) / 10
     return tuple(sorted(scores, key=lambda name: -scores[name])[:_MOST])
-
-
-def _say_tables(asked: set[str], catalog: Catalog) -> str:
-    """Return what the one table that a text names holds; else which tables there are."""
-    named = [relation for relation in catalog.relations if asked & set(stems(words(relation.name)))]
-    if len(named) != 1:
-        return f"The tables are {', '.join(words(r.name) for r in catalog.relations[:_MOST])}."
-    columns = [words(column.name) for column in named[0].columns]
-    more = ", …" if len(columns) > _MOST_COLUMNS else ""
-    return f"The columns of {words(named[0].name)} are {', '.join(columns[:_MOST_COLUMNS])}{more}."
 
 
 def _is_alike(one: str, other: str) -> bool:

@@ -12,6 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.describe import condition_words, describe_order, group_keys, join_words, resolve_output, words
+from almanaq.agent.dialects import quote_name
+from almanaq.agent.facts import is_short_text
 from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
@@ -70,22 +72,19 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     outputs = [_name_of(source.this, found, catalog), *(part.copy() for part in parts)]
 
-    def place(output: exp.Expr | None) -> int:
-        if output is not None:
-            outputs.append(output.copy())
-        return len(outputs) - 1 if output is not None else 0
+    def add(*added: exp.Expr) -> int:
+        outputs.extend(each.copy() for each in added)
+        return len(outputs) - 1 if added else 0
 
     compared, meant = [], []
     for part in parts:
-        columns = {} if has_text(part) else {column.sql(): column for column in _own_columns(part, catalog)}
+        own = {} if has_text(part) else {column.sql(): column for column in _own_columns(part, catalog)}
         compared.append(
-            tuple((each.name, place(each), place(_meaning(each, each, tree, catalog))) for each in columns.values())
+            tuple((each.name, add(each), add(*_meaning(each, each, tree, catalog))) for each in own.values())
         )
-        asks = (
-            isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Literal)
-        )
-        meant.append(place(_meaning(part.this, part.expression, tree, catalog)) if asks else 0)
-    placed = tuple((column.name, place(column)) for column in _placing_columns(tree))
+        one = isinstance(part, exp.EQ) and isinstance(part.expression, exp.Literal)
+        meant.append(add(*_meaning(part.this, part.expression, tree, catalog)) if one else 0)
+    placed = tuple((column.name, add(column)) for column in _placing_columns(tree))
     made = tree.copy()
     for clause in _LEFT_OUT:
         made.set(clause, None)
@@ -101,30 +100,22 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
     )
 
 
-def _meaning(column: exp.Column, code: exp.Expr, tree: exp.Select, catalog: Catalog) -> exp.Expr | None:
-    """Return the query for what a value of a column is a code for; None where no foreign key leads to one name."""
-    tables = [table for table in tree.find_all(exp.Table) if column.table in ("", table.alias_or_name)]
-    relations = [catalog.find(".".join(part.name for part in table.parts)) for table in tables]
-    for relation in relations:
-        for own, other, theirs in relation.foreign_keys if relation is not None else ():
-            referred = catalog.find(other)
-            if referred is None or [name.casefold() for name in own] != [column.name.casefold()]:
-                continue
-            texts = [each for each in referred.columns if each.type == "text" and each.name not in referred.key]
-            if len(texts) == 1 and not texts[0].private and texts[0].kind is not ColumnKind.FREE_TEXT:
-                name, key = (
-                    exp.column(exp.to_identifier(each, quoted=True), "referred") for each in (texts[0].name, theirs[0])
-                )
-                source = exp.alias_(
-                    exp.to_table(other) if "." in other else exp.table_(other, quoted=True), "referred", table=True
-                )
-                return (
-                    exp.select(exp.Max(this=name))
-                    .from_(source)
-                    .where(exp.EQ(this=key, expression=code.copy()))
-                    .subquery()
-                )
-    return None
+def _meaning(column: exp.Expr, code: exp.Expr, tree: exp.Select, catalog: Catalog) -> list[exp.Expr]:
+    """Return the query for what a value of a column is a code for; none where no foreign key leads to one name."""
+    for table in tree.find_all(exp.Table):
+        relation = catalog.find(".".join(part.name for part in table.parts))
+        own = isinstance(column, exp.Column) and column.table in ("", table.alias_or_name)
+        for names, other, theirs in relation.foreign_keys if own and relation is not None else ():
+            referred = catalog.find(other) if [*map(str.casefold, names)] == [column.name.casefold()] else None
+            columns = referred.columns if referred is not None else ()
+            called = [each.name for each in columns if is_short_text(each) and each.name not in theirs]
+            if len(called) == 1:
+                value = exp.column(code.this, table.alias_or_name) if isinstance(code, exp.Column) else code
+                name, key = (quote_name(each, catalog.dialect) for each in (called[0], theirs[0]))
+                source = ".".join(quote_name(part, catalog.dialect) for part in other.split("."))
+                found = f"SELECT max(r_.{name}) FROM {source} AS r_ WHERE r_.{key} = {value.sql(catalog.dialect)}"
+                return [exp.paren(sqlglot.parse_one(found, read=catalog.dialect))]
+    return []
 
 
 def _placing_columns(tree: exp.Select) -> list[exp.Column]:
@@ -199,14 +190,14 @@ def _say_name(asked: WhyQuery, rows: Sequence[tuple[Sequence[Any], Sequence[Evid
     there = [row for row, _ in rows if all(row[1 : 1 + len(asked.conditions)])]
     if there:
         return [_say_there(asked, there, of)]
-    conditions = range(1, 1 + len(asked.conditions))
-    held_by_none = [i for i in conditions if all(row[i] is not None and not row[i] for row, _ in rows)]
-    if held_by_none and len(rows) > 1:
+    places = range(len(asked.conditions))
+    held_by_none = [i for i in places if len(rows) > 1 and all(row[i + 1] in (False, 0) for row, _ in rows)]
+    if held_by_none:
         return _say_rows(asked, rows, held_by_none, whole=len(rows) == of)
     alike: dict[tuple[str, ...], list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in rows:
         alike.setdefault(tuple(map(str, row[1 : 1 + len(asked.conditions)])), []).append((row, quotes))
-    return [line for group in alike.values() for line in _say_rows(asked, group, conditions)]
+    return [line for group in alike.values() for line in _say_rows(asked, group, places, whole=False)]
 
 
 def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], of: int) -> str:
@@ -222,28 +213,19 @@ def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], of: int) -> str:
 
 
 def _say_rows(
-    asked: WhyQuery,
-    group: Sequence[tuple[Sequence[Any], Sequence[Evidence]]],
-    conditions: Sequence[int],
-    *,
-    whole: bool = False,
+    asked: WhyQuery, group: Sequence[tuple[Sequence[Any], Sequence[Evidence]]], places: Sequence[int], *, whole: bool
 ) -> list[str]:
-    """Return what conditions, by their places, come to for rows of one name that are alike in that.
-
-    Args:
-        whole: the name has no other rows.
-    """
+    """Return what conditions, by their places, come to for rows of one name that are alike in that."""
     rows, (row, quotes) = [row for row, _ in group], group[0]
     name, alike = cell(row[0]), len(rows)
     some = f"None of the {alike:,} rows of {name} is" if whole else f"{alike:,} rows of {name} are not"
     lines = [f"{some if alike > 1 else f'{name} is not'} among them:"]
-    for place in conditions:
-        i, truth = place - 1, None if row[place] is None else bool(row[place])
-        said, read, meant = asked.conditions[i], asked.read[i], asked.meant[i]
-        values = _say_values(asked.compared[i], rows) if alike == 1 or truth is False else ""
+    for i in places:
+        truth, read, meant = None if row[i + 1] is None else bool(row[i + 1]), asked.read[i], asked.meant[i]
         meaning = f" ({cell(row[meant])})" if meant else ""
-        lines.append(f"- {said}{meaning}: {(_READ if read else _HELD)[truth]}{values}")
-        lines += [f"   {format_quote(quote)}" for quote in quotes if read and quote.question in said][:1]
+        values = _say_values(asked.compared[i], rows) if alike == 1 or truth is False else ""
+        lines.append(f"- {asked.conditions[i]}{meaning}: {(_READ if read else _HELD)[truth]}{values}")
+        lines += [f"   {format_quote(quote)}" for quote in quotes if read and quote.question in asked.conditions[i]][:1]
     return lines
 
 
@@ -254,11 +236,10 @@ def _say_values(compared: Sequence[tuple[str, int, int]], rows: Sequence[Sequenc
     if len(rows) == 1:
         return f" ({'; '.join(f'{words(column)}: {_say_code(rows[0], *places)}' for column, *places in compared)})"
     counts = Counter(sorted(", ".join(_say_code(row, *places) for _, *places in compared) for row in rows))
-    listed = [
-        f"{count:,} {'has' if count == 1 else 'have'} {value}" for value, count in counts.most_common(_MOST_VALUES)
-    ]
-    other = len(rows) - sum(count for _, count in counts.most_common(_MOST_VALUES))
-    return f"; {join_words([*listed, *([f'{other:,} other values'] if other else [])])}"
+    most = counts.most_common(_MOST_VALUES)
+    listed = [f"{count:,} {'has' if count == 1 else 'have'} {value}" for value, count in most]
+    other = len(rows) - sum(count for _, count in most)
+    return f"; {join_words([*listed, *([f'{other:,} have others'] if other else [])])}"
 
 
 def _say_code(row: Sequence[Any], value: int, meaning: int) -> str:
