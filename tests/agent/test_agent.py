@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
 import threading
 
 import pytest
@@ -181,12 +182,10 @@ NO_HOURS = "No column holds opening hours."
     [
         ({"reasoning": NO_HOURS, "left_out": ["open on Sunday"]}, [NO_HOURS, "do not hold: “open on Sunday”."]),
         ({"reasoning": "x", "reply": "Stars are not kept, see rating."}, ["Stars are not kept, see rating."]),
-        ({"reasoning": "", "left_out": ["the prices of wine"]}, ["These tables cannot tell.", "restaurants.price"]),
         (
-            {"reasoning": "Nobody kept its hue.", "left_out": []},
-            ["Nobody kept its hue.", "The tables are restaurants."],
+            {"reasoning": "", "left_out": ["the prices of wine"]},
+            ["These tables cannot tell.", "The nearest column is price."],
         ),
-        ({"reasoning": "No restaurant has hours.", "left_out": []}, ["The columns of restaurants are id, name, "]),
     ],
 )
 def test_what_the_tables_cannot_tell_is_an_answer(eateries, reply, said):
@@ -196,6 +195,12 @@ def test_what_the_tables_cannot_tell_is_an_answer(eateries, reply, said):
     assert [each for each in said if each not in response.answer] == []
     assert len(script.prompts) == 1
     assert response.turn().answer == response.answer
+
+
+def test_no_line_repeats_the_nearest_columns_or_calls_a_question_about_trust_missing_data(eateries):
+    nearest = "No wine is listed. The nearest is what a meal costs."
+    one, _ = agent(eateries, query(None, reply=nearest, left_out=["How far can I trust that price?"]))
+    assert one.respond("what is the wine?").answer == nearest
 
 
 def test_that_the_tables_cannot_tell_may_be_found_out_by_a_refused_query(eateries):
@@ -252,7 +257,10 @@ SENTENCES = [
     ((("A", 9), ("B", 8), ("C", 7)), {}, "A (9), B (8) and C (7)."),
     ((("A, b", 9), ("B", None)), {}, "A, b (9) and B (not known)."),
     ((("A", 9),), {}, "A (max price 9)."),
-    ((("A", 9, 1), ("B", 8, 2)), {}, "A (max price 9, number of rows 1) and B (8, 2)."),
+    ((("A", 9, 1), ("B", 8, 2)), {}, "A (max price 9, number of rows 1) and B (max price 8, 2 rows)."),
+    ((("A", "z", 22721), (None, None, 3)), {}, "A (z, 22,721 rows) and name not known (3 rows)."),
+    (tuple((f"m{n}", n) for n in range(7)), {}, "m0 (0), m1 (1), m2 (2), m3 (3), m4 (4) and 2 more."),
+    ((("A", 9, 1),) * 5, {}, ", ".join(["A (max price 9, number of rows 1)"] * 3) + " and 2 more."),
     ((("S", 9, 2015), ("S", 8, 2015)), {"question": "of S in 2015"}, "9 and 8."),
     ((("A", 2), ("B", 2)), {"question": "twice since 2012"}, "A (2) and B (2)."),
     ((("A",), ("{rows} {name}</x>",)), {"total": 5}, "A and {rows} {name}</x>. These are 2 of 5."),
@@ -268,6 +276,29 @@ def test_rows_are_listed_in_a_sentence(rows, fields, said):
     columns = ("name", "max_price", "count_star()")[: len(rows[0])]
     found = Found(**{"question": "", "searched": "", "columns": columns, "rows": rows, "sentence": "{rows}.", **fields})
     assert fill_sentence(found) == said
+
+
+TIES = [
+    ("SELECT name, n FROM shops ORDER BY n DESC LIMIT 2", "2 more tie with the last", "bcd"),
+    ("SELECT name FROM shops WHERE n < 9 ORDER BY n DESC LIMIT 1", "2 more tie with it", "bcd"),
+    ("SELECT n FROM shops ORDER BY n DESC LIMIT 3", "1 more ties with the last", ""),
+    ("SELECT kind, COUNT(*) AS many FROM shops GROUP BY kind ORDER BY many DESC LIMIT 1", "1 more ties with it", "xy"),
+    ("WITH t AS (SELECT name, n FROM shops) SELECT name FROM t ORDER BY n LIMIT 2", "2 more tie with the last", "bcd"),
+    ("SELECT name, n FROM shops ORDER BY n DESC, name LIMIT 2", "", ""),
+    ("SELECT name, n FROM shops ORDER BY n DESC LIMIT 4", "", ""),
+    ("SELECT name, n FROM shops ORDER BY n DESC LIMIT 2 OFFSET 1", "", ""),
+    ("SELECT DISTINCT n FROM shops ORDER BY n DESC LIMIT 2", "", ""),
+]
+
+
+@pytest.mark.parametrize(("suql", "said", "tied"), TIES)
+def test_a_limit_that_cuts_a_tie_is_said(suql, said, tied):
+    shops = {"name": list("abcde"), "n": [9, 7, 7, 7, 5], "kind": list("xxyyz")}
+    with almanaq.connect({"shops": shops}, model="local", cache=False) as con:
+        response = Agent(con.engine, models(Script(query(suql, reply="{rows}.")))).respond("which?")
+    names = " and ".join(sorted(set(tied) - {row[0] for row in response.rows}))
+    notes = [said + f": {names}" * bool(names) + "."] * bool(said)
+    assert [*response.trace.warnings] == response.answer.splitlines()[1:] == notes
 
 
 DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"
@@ -307,15 +338,38 @@ def test_why_a_row_is_not_among_those_found_is_read_off_the_query(eateries):
 
 def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
     lines = [*["Bandelier,Enlarged,1930"] * 4, "Bandelier,Diminished,"]
+    lines += ["Tell,Enlarged,1930"] * 3 + ["Tell,Moved,1931"]
     (tmp_path / "acts.csv").write_text("\n".join(["name,action,year", *lines]))
     with almanaq.connect(str(tmp_path / "acts.csv"), model="local", cache=False) as con:
         asked = why_query(
             "SELECT name FROM acts WHERE action = 'Diminished' AND year > 1920", "name = 'Bandelier'", con.catalog
         )
         said = say_why(asked, con.sql(asked.suql), "name is Bandelier", "acts")
-    assert said.count("is not among them:") == 2
-    assert "Bandelier (4 rows) is not among them:\n- action is Diminished: no (e.g. action: Enlarged)" in said
+        asked = why_query("SELECT name FROM acts WHERE action = 'Diminished'", "name = 'Tell'", con.catalog)
+        none = say_why(asked, con.sql(asked.suql), "name is Tell", "acts")
+    assert "4 rows of Bandelier are not among them:\n- action is Diminished: no; 4 have Enlarged" in said
+    assert "Bandelier is not among them:" in said
     assert "- year is above 1920: not known (year: not known)" in said
+    assert none.splitlines()[:2] == [
+        "None of the 4 rows of Tell is among them:",
+        "- action is Diminished: no; 3 have Enlarged and 1 has Moved",
+    ]
+
+
+def test_a_condition_on_a_code_says_what_the_codes_mean(tmp_path):
+    path = tmp_path / "plants.sqlite"
+    with sqlite3.connect(path) as made:
+        made.execute("CREATE TABLE states (state_id INTEGER PRIMARY KEY, called TEXT)")
+        made.execute("CREATE TABLE plants (name TEXT, state_id INTEGER REFERENCES states (state_id))")
+        made.executemany("INSERT INTO states VALUES (?, ?)", [(2, "Operational"), (5, "Shutdown")])
+        made.executemany(
+            "INSERT INTO plants VALUES (?, ?)", [("Isar", 5), ("Isar", 5), ("Isar", None), ("Bohunice", 2)]
+        )
+    made.close()
+    with almanaq.connect(str(path), model="local", cache=False) as con:
+        asked = why_query("SELECT name FROM plants WHERE state_id = 2", "name = 'Isar'", con.catalog)
+        said = say_why(asked, con.sql(asked.suql), "name is Isar", "")
+    assert "2 rows of Isar are not among them:\n- state id is 2 (Operational): no; 2 have 5 (Shutdown)" in said
 
 
 @pytest.mark.parametrize(
@@ -346,7 +400,7 @@ def test_rows_of_one_name_are_explained_together_and_all_of_them(tmp_path):
         (
             "SELECT people FROM traits WHERE what = 'ice' AND years > 1",
             "people = 'Ami'",
-            "Ami (2 rows) is not among them:\n- what is ice: no (e.g. what: fire)\n- years is above 1: not known",
+            "None of the 3 rows of Ami is among them:\n- what is ice: no; 1 has age, 1 has boat and 1 has fire\n",
         ),
     ],
 )

@@ -89,11 +89,12 @@ def test_what_has_no_words_is_shown_as_it_is(suql):
 @pytest.mark.parametrize(
     ("suql", "said"),
     [
-        ("SELECT COUNT(*), AVG(n) FROM num_reviews", "number of reviews"),
-        ("SELECT a FROM r JOIN s ON r.x > s.x WHERE a = 1", "r and s, by a query with 1 condition"),
+        ("SELECT COUNT(*), AVG(n) FROM num_reviews", "rows in the table number of reviews"),
+        ("SELECT a FROM r JOIN s ON r.x > s.x WHERE a = 1", "rows in the tables r and s"),
+        ('SELECT COUNT(*), AVG(n) FROM "4-plants"', "rows in the table “4-plants”"),
         (
             "WITH t AS (SELECT a FROM r WHERE a > 1 AND b < 2) SELECT a, COUNT(a) FROM t GROUP BY a HAVING COUNT(a) > 1",
-            "r, by a query with 3 conditions",
+            "rows in the table r",
         ),
         ("SELECT 1", "no table"),
     ],

@@ -129,4 +129,4 @@ def test_what_is_asked_of_a_text_leaves_out_where_it_stands():
         "Calm water and a quiet cabin, with coffee and bread for all who wanted it.",
     ]
     with almanaq.connect({"trips": {"trip": [1, 2], "log": logs}}, model="local", cache=False) as con:
-        assert con.ask("which trips mention an engine in their log?").suql.count("log") == 1
+        assert "'does it mention engine?'" in con.ask("which trips mention an engine in their log?").suql

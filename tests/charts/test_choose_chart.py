@@ -37,7 +37,16 @@ CASES: dict[str, tuple[dict[str, list[Any]], tuple[Any, ...] | None]] = {
     ),
     "unlike measures over time": (
         {"year": [2020, 2021, 2022], "share": [0.1, 0.3, 0.2], "count": [7000, 6000, 9000]},
+        None,
+    ),
+    "unlike measures over time, sorted by one": (
+        {"year": [2021, 2020, 2022], "share": [0.3, 0.2, 0.1], "count": [7000, 6000, 9000]},
         ("line", "year", ("share",), ""),
+    ),
+    "names and a rank": ({"name": ["b", "a"], "since": DAYS[:2], "place": [1, 2]}, None),
+    "names, whole numbers, a mean and a rank": (
+        {"country": ["a", "b"], "died": [9, 4], "avg_people": [2.5, 8.5], "place": [1, 9]},
+        ("bar", "country", ("died",), ""),
     ),
     "time and category": (
         {"year": [2020, 2020, 2021, 2021, 2022], "sex": ["f", "m", "f", "m", "f"], "count": [1, 2, 3, 4, 5]},
@@ -75,6 +84,9 @@ CASES: dict[str, tuple[dict[str, list[Any]], tuple[Any, ...] | None]] = {
     ),
     "one number": ({"most": [7]}, ("number", "most", ("most",), "")),
     "one number and what it is of": ({"name": ["K2"], "height": [8611]}, ("number", "height", ("height",), "")),
+    "two numbers of one row, one of them an aggregate": ({"entries": [20], "percent": [65.0]}, None),
+    "a number and the dates of a list": ({"count": [9], "first_day": DAYS[:1], "last_day": DAYS[:1]}, None),
+    "the year that has most": ({"year": [1997], "count": [9]}, ("number", "count", ("count",), "")),
     "many numbers": ({"price": [float(n * n % 97) for n in range(60)]}, ("histogram", "price", (), "")),
     "identifiers": ({"id": [1, 2, 3], "zip": [94301, 94302, 94303]}, None),
     "prose": ({"review": ["It is long. " * 9] * 3, "name": ["a", "b", "c"]}, None),

@@ -64,6 +64,7 @@ from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
 from almanaq.agent.terms import say_cautions, say_terms
+from almanaq.agent.ties import say_ties, ties_query
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
@@ -502,7 +503,11 @@ class Agent:
         return self._engine.run(suql, options=self._options)
 
     def _reply(self, question: str, kind: TurnKind, ran: _Executed, history: History) -> Steps:
-        result, rows = ran.result, tuple(ran.result.rows)
+        rows, private = tuple(ran.result.rows), shows_private(ran.suql, self._engine, ran.result.trace.links)
+        trace = ran.result.trace
+        if not ran.stopped:
+            trace = replace(trace, warnings=(*trace.warnings, *self._find_ties(ran.suql, rows, named=not private)))
+        result = replace(ran.result, trace=trace)
         # The description goes to a language model, which must not see rows of a private turn.
         dialect = self._engine.dialect
         searched = self._searched(ran.suql, _rows_shown(history, private=self._links_words))
@@ -521,7 +526,7 @@ class Agent:
             kind=ran.parsed.kind if kind == "new" else kind,
             shown=None if ran.empty else ran.shown,
             meant=ran.parsed.suql if ran.relaxed else None,
-            private=shows_private(ran.suql, self._engine, result.trace.links),
+            private=private,
             asked=ran.parsed.asked,
             of=ran.parsed.of,
             table=result.table,
@@ -568,6 +573,17 @@ class Agent:
         """Return what a query searched: in words, or, where not every part of it has any, by which tables it reads."""
         said = describe(suql, shown, dialect=self._engine.dialect)
         return name_tables(suql, self._engine.dialect) if said == suql else said
+
+    def _find_ties(self, suql: str, rows: Sequence[Sequence[object]], *, named: bool) -> tuple[str, ...]:
+        """Return the note on rows beyond a LIMIT that tie with the last; none where finding them would read texts."""
+        try:
+            query = ties_query(suql, len(rows), self._engine.dialect)
+            if query is None:
+                return ()
+            tied = self._engine.run(query, options=options_of_turn(self._options)).rows
+            return say_ties(tied, [row[0] for row in rows], named=named)
+        except (AlmanaqError, SqlglotError):
+            return ()
 
     def _total(self, suql: str, found: int) -> int | None:
         """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""

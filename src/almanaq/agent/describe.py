@@ -6,7 +6,7 @@ Each rule covers one form whole. What no rule covers is shown as SQL: words that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -61,13 +61,11 @@ def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb")
 
 
 def name_tables(suql: str, dialect: str) -> str:
-    """Return what a query without words reads: "peaks and expeditions, by a query with 2 conditions"."""
+    """Return what a query without words reads: "rows in the tables peaks and expeditions"."""
     tree = query_tree(suql, dialect)
     own = {each.alias for each in tree.find_all(exp.CTE)}
-    tables = dict.fromkeys(words(table.name) for table in tree.find_all(exp.Table) if table.name not in own)
-    parts = [part for each in tree.find_all(exp.Where, exp.Having) for part in _conjuncts(each.this)]
-    by = f", by a query with {len(parts)} condition{'s' * (len(parts) > 1)}" if parts else ""
-    return (" and ".join(tables) or "no table") + by
+    tables = dict.fromkeys(_name_table(table) for table in tree.find_all(exp.Table) if table.name not in {"", *own})
+    return f"rows in the table{'s' * (len(tables) > 1)} {join_words(tables)}" if tables else "no table"
 
 
 def describe_order(tree: exp.Select, dialect: str) -> str:
@@ -99,6 +97,12 @@ def words(identifier: str) -> str:
     identifier = identifier.rpartition(".")[2] or identifier
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|_+", " ", identifier).strip().lower()
     return re.sub(r"^num (?:of )?(?=\w)", "number of ", spoken)
+
+
+def join_words(listed: Iterable[str], separator: str = ", ") -> str:
+    """Return what is listed as a part of a sentence: "a, b and c"."""
+    *first, last = listed
+    return " and ".join(filter(None, (separator.join(first), last)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,9 @@ class _Describer:
             return ""
         if len(figures) > 1 or not isinstance(figures[0], exp.AggFunc):
             raise _NoWords
-        plain = _counts_rows(figures[0]) and not tree.args.get("joins") and _subject(tree).endswith("s")
+        subject = _subject(tree)
+        plural = subject.startswith(_ROWS_IN) or (subject.endswith("s") and not tree.args.get("joins"))
+        plain = plural and _counts_rows(figures[0])
         return f"the {'number' if plain else self.value(figures[0])} of "
 
     def _distinct(self, tree: exp.Select) -> str:
@@ -443,13 +449,24 @@ def _check_clauses(tree: exp.Select) -> None:
 def _subject(tree: exp.Select) -> str:
     """Return the rows that a query reads: "orders (with customers, if any)"."""
     joins = [_describe_join(join) for join in tree.args.get("joins") or ()]
-    return _table(tree.args["from_"].this) + (f" ({', '.join(joins)})" if joins else "")
+    table = _table(tree.args["from_"].this)
+    rows = _ROWS_IN if table.startswith("“") else ""
+    return rows + table + (f" ({', '.join(joins)})" if joins else "")
+
+
+_ROWS_IN = "rows in the table "
+_CODE = re.compile(r"\d|[A-Za-z]{1,2}\d")
+
+
+def _name_table(table: exp.Table) -> str:
+    """Return a table as people read it; a name that is no word, as "4-plants", in quotes."""
+    return f"“{table.name}”" if _CODE.match(table.name) else words(table.name)
 
 
 def _table(node: exp.Expr) -> str:
     if not isinstance(node, exp.Table) or not node.name or node.args.get("pivots") or node.args.get("sample"):
         raise _NoWords
-    return words(node.name)
+    return _name_table(node)
 
 
 def _describe_join(join: exp.Join) -> str:

@@ -77,7 +77,7 @@ class SourceFacts:
             columns = [column for column in relation.columns if not column.private][:_MOST_COLUMNS]
             if not columns:
                 continue
-            texts = [column for column in columns if _is_short_text(column)][:_MOST_TEXTS]
+            texts = [column for column in columns if is_short_text(column)][:_MOST_TEXTS]
             different = [f"count(DISTINCT {_quote(column.name)})" for column in texts]
             counted = [f"count({_quote(column.name)})" for column in columns]
             numbers = [c for c in columns if c.type in NUMBERS and not c.array and c.name not in relation.key]
@@ -106,7 +106,7 @@ class SourceFacts:
     def _references(self, relations: list[Relation], keys: list[Cell]) -> Iterator[tuple[Cell, Reference]]:
         for relation in relations:
             declared = {name for own, _, _ in relation.foreign_keys for name in own} | set(relation.key)
-            open_ = [c for c in relation.columns if _is_short_text(c) and c.name not in declared][:_MOST_COLUMNS]
+            open_ = [c for c in relation.columns if is_short_text(c) and c.name not in declared][:_MOST_COLUMNS]
             found: dict[str, Reference] = {}
             for other, key in keys if open_ else ():
                 if other == relation.name:
@@ -131,7 +131,8 @@ def _zeros_and_range(column: str) -> tuple[str, str, str]:
     return f"count_if({column} = 0)", f"min({column}) FILTER ({column} <> 0)", f"max({column})"
 
 
-def _is_short_text(column: Column) -> bool:
+def is_short_text(column: Column) -> bool:
+    """Return whether a column holds names or the like, which may be shown."""
     return column.type == "text" and not column.array and not column.private and column.kind is not ColumnKind.FREE_TEXT
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from almanaq.agent.describe import words
+from almanaq.agent.describe import join_words, words
 from almanaq.agent.parser import Parsed
 from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import VALUES_SHOWN, ConditionCount
@@ -173,7 +173,8 @@ def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
     shown = [(c, v) for c, v in cells if v is not None or c in found.read or whole]
     long = {c for c, _ in shown if c in found.read or len(found.rows) == 1}
     return [
-        f"{_label(c)}: {_NOT_SAID if v is None and c in found.read else cell(v, _long(c in long))}" for c, v in shown
+        f"{_label(c)}: {_NOT_SAID if v is None and c in found.read else cell_of(c, v, _long(c in long))}"
+        for c, v in shown
     ]
 
 
@@ -189,7 +190,7 @@ def _one_row(found: Found) -> str:
     if len(row) > 1 and not isinstance(row[0], str):
         return "; ".join(_facts(found, row, 0))
     facts = _facts(found, row, 1)
-    said = _NOT_SAID.capitalize() if row[0] is None and found.read else cell(row[0], _SAID_LENGTH)
+    said = _NOT_SAID.capitalize() if row[0] is None and found.read else cell_of(found.columns[0], row[0], _SAID_LENGTH)
     return said + (f" ({'; '.join(facts)})" if facts else "")
 
 
@@ -285,7 +286,10 @@ class PromptedResponder:
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _VERDICT = re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+|\b(?:both|two|three|four|five|six|seven|eight|nine|ten)\b")
-_MOST_LISTED, _FIRST_LISTED, _LENGTH_LISTED = 25, 10, 1_500
+_PLURAL = re.compile(r"(?:number of )?((?<=number of ).+s|[a-z]*[^aiusA-Z\W]s)")
+_IDENTIFIER = re.compile(r"\b(?:id|uuid|key|code|zip|postcode|phone|isbn|ean|year)\Z")
+_MOST_LISTED, _LENGTH_LISTED = ((25, 10), (6, 5), (4, 3)), 1_500
+"""How many rows a sentence lists, and how many of more: of names, of names with one fact each, and with several."""
 
 
 def fill_sentence(found: Found) -> str:
@@ -301,31 +305,52 @@ def fill_sentence(found: Found) -> str:
         return ""
     filled = {"rows": _list_rows(found)}
     if len(found.rows) == 1:
-        filled |= {name: cell(value) for name, value in zip(found.columns, found.rows[0], strict=True)}
+        filled |= {name: cell_of(name, value) for name, value in zip(found.columns, found.rows[0], strict=True)}
     if not slots or not slots <= set(filled) or len(filled["rows"]) > _LENGTH_LISTED:
         return ""
     return _SLOT.sub(lambda slot: filled[slot[1]], found.sentence) + _say_cut(found)
 
 
 def _list_rows(found: Found) -> str:
-    """Return rows as a part of a sentence, "Creek Fire (county Fresno, acres 379), Rye Fire (Kern, 60)".
+    """Return rows as a part of a sentence, "Creek Fire (county Fresno, 379 acres) and Rye Fire (county Kern, 9 acres)".
 
-    Columns whose one value the question holds are left out.
+    Columns whose one value the question holds are left out, and of many rows all but the first: the table has them.
     """
-    columns = [[cell(value) for value in column] for column in zip(*found.rows, strict=True)]
-    rows, asked = len(found.rows), found.question.casefold()
-    told = [rows > 1 and len(set(each)) == 1 and _contains_cell(each[0].casefold(), asked) for each in columns]
-    kept = [i for i, known in enumerate(told) if not known]
-    first, *others = kept or [0]
-    listed = _FIRST_LISTED if rows > _MOST_LISTED else rows
+    columns, asked = list(zip(*found.rows, strict=True)), found.question.casefold()
+    rows = len(found.rows)
+    told = [rows > 1 and len(set(map(cell, c))) == 1 and _contains_cell(cell(c[0]).casefold(), asked) for c in columns]
+    first, *others = [i for i, known in enumerate(told) if not known] or [0]
+    most, fewer = _MOST_LISTED[min(len(others), len(_MOST_LISTED) - 1)]
+    listed = fewer if rows > most else rows
+    texts = [i for i in others if isinstance(found.rows[0][i], str)]
+    plain = [] if rows == 1 else others if len(others) == 1 else texts if len(texts) == 1 else []
     said = []
-    for n in range(listed):
-        labelled = n == 0 and (len(others) > 1 or rows == 1)
-        facts = [f"{_label(found.columns[i])} {columns[i][n]}" if labelled else columns[i][n] for i in others]
-        said.append(columns[first][n] + (f" ({', '.join(facts)})" if facts else ""))
-    separator = "; " if any("," in each for each in columns[first][:listed]) else ", "
-    said += [f"{rows - listed:,} more"] if listed < rows else []
-    return " and ".join(filter(None, (separator.join(said[:-1]), said[-1])))
+    for row in found.rows[:listed]:
+        facts = [
+            (cell_of if i in plain else _fact)(found.columns[i], row[i])
+            for i in others
+            if row[first] is not None or row[i] is not None
+        ]
+        named = cell_of(found.columns[first], row[first])
+        label = f"{_label(found.columns[first])} " if row[first] is None and others else ""
+        said.append(label + named + (f" ({', '.join(facts)})" if facts else ""))
+    separator = "; " if any("," in cell_of("", value) for value in columns[first][:listed]) else ", "
+    return join_words([*said, *([f"{rows - listed:,} more"] if listed < rows else [])], separator)
+
+
+def _fact(column: str, value: Any) -> str:
+    """Return a cell with what it is: "118 races", "first year 1897"."""
+    label, said = _label(column), cell_of(column, value)
+    counted = _PLURAL.fullmatch(label) if isinstance(value, int | float) and value != 1 else None
+    return f"{said} {counted[1]}" if counted else f"{label} {said}"
+
+
+def cell_of(column: str, value: Any, most: int = _CELL_LENGTH) -> str:
+    """Return a cell as a sentence shows it: numbers from 10,000 on with separators, but identifiers as they are."""
+    large = hasattr(value, "as_integer_ratio") and 10_000 <= abs(value) < 1e15
+    if not large or _IDENTIFIER.search(_label(column)):
+        return cell(value, most)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 def _say_cut(found: Found) -> str:
@@ -429,7 +454,8 @@ def _say_none(count: ConditionCount) -> str:
 
 def shows_all_rows(response: Response) -> bool:
     """Return whether the reply holds every cell of every row but NULLs, whole or as one row alone is shown."""
-    cells = {cell(value, _SAID_LENGTH) for row in response.rows for value in row if value is not None}
+    pairs = (pair for row in response.rows for pair in zip(response.columns, row, strict=True))
+    cells = {cell_of(column, value, _SAID_LENGTH) for column, value in pairs if value is not None}
     return bool(response.rows) and all(_contains_cell(cell, response.answer) for cell in cells)
 
 

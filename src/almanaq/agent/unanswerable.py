@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from almanaq.agent.describe import words
+from almanaq.agent.describe import join_words, words
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.words import stems
 
-_MOST, _MOST_COLUMNS, _ALIKE = 5, 12, 0.8
+_MOST, _ALIKE = 5, 0.8
+_NEAREST = re.compile(r"\b(?:nearest|closest)\b", re.IGNORECASE)
+_ASKS_ADVICE = re.compile(r"\b(?:can|could|do|did|should|would|may|must|are|am|have) (?:i|we|you)\b", re.IGNORECASE)
 
 
 def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> str:
@@ -22,25 +25,27 @@ def say_unanswerable(reason: str, left_out: Sequence[str], catalog: Catalog) -> 
     lines = [reason or "These tables cannot tell."]
     lines += say_missing([each for each in left_out if each.casefold() not in reason.casefold()])
     wished = f"{reason} {' '.join(left_out)}"
-    near = nearest_columns(wished, catalog)
-    unsaid = [name for name in near if name.rpartition(".")[2].casefold() not in reason.casefold()]
+    near = (
+        [] if _NEAREST.search(reason) else [n for n in nearest_columns(wished, catalog) if n not in reason.casefold()]
+    )
     if reason:  # a model that gives one has seen the columns: one that shares a word with it misleads
-        asked = set(stems(wished))
-        unsaid = [name for name in unsaid if set(stems(words(name.rpartition(".")[2]))) <= asked]
-    if unsaid:
-        lines.append(f"The nearest column{'s are' if len(unsaid) > 1 else ' is'} {', '.join(unsaid)}.")
-    elif not near and catalog.relations:
-        lines.append(_say_tables(set(stems(wished)), catalog))
+        near = [name for name in near if set(stems(name)) <= set(stems(wished))]
+    if near:
+        lines.append(f"The nearest column{'s are' if len(near) > 1 else ' is'} {join_words(near)}.")
     return "\n".join(lines)
 
 
 def say_missing(wishes: Sequence[str]) -> tuple[str, ...]:
-    """Return the sentence that names wishes that no column expresses; none where there are none."""
-    return (f"The tables do not hold: {', '.join(f'“{each}”' for each in wishes)}.",) if wishes else ()
+    """Return the sentence that names wishes that no column expresses; none where there are none.
+
+    What asks for advice, as "can I trust that", is no wish for data.
+    """
+    data = [f"“{each}”" for each in wishes if not _ASKS_ADVICE.search(each)]
+    return (f"The tables do not hold: {', '.join(data)}.",) if data else ()
 
 
 def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:
-    """Return up to five columns whose names and descriptions share most words with a text, as `relation.column`.
+    """Return up to five columns in words, whose names and descriptions share most words with a text.
 
     Keys and references are none of them: they tell nothing but which row is meant.
     """
@@ -54,18 +59,8 @@ def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:
             own, described = set(stems(words(column.name))), set(stems(column.description or ""))
             shared = sum(any(_is_alike(a, b) for b in asked) for a in own)
             if shared or described & asked:
-                scores[f"{relation.name}.{column.name}"] = shared / max(1, len(own)) + len(described & asked) / 10
+                scores[words(column.name)] = shared / max(1, len(own)) + len(described & asked) / 10
     return tuple(sorted(scores, key=lambda name: -scores[name])[:_MOST])
-
-
-def _say_tables(asked: set[str], catalog: Catalog) -> str:
-    """Return what the one table that a text names holds; else which tables there are."""
-    named = [relation for relation in catalog.relations if asked & set(stems(words(relation.name)))]
-    if len(named) != 1:
-        return f"The tables are {', '.join(words(r.name) for r in catalog.relations[:_MOST])}."
-    columns = [words(column.name) for column in named[0].columns]
-    more = ", …" if len(columns) > _MOST_COLUMNS else ""
-    return f"The columns of {words(named[0].name)} are {', '.join(columns[:_MOST_COLUMNS])}{more}."
 
 
 def _is_alike(one: str, other: str) -> bool:

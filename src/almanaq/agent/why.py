@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.describe import condition_words, describe_order, group_keys, resolve_output, words
+from almanaq.agent.describe import condition_words, describe_order, group_keys, join_words, resolve_output, words
+from almanaq.agent.dialects import quote_name
+from almanaq.agent.facts import is_short_text
 from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
@@ -21,8 +24,8 @@ from almanaq.suql.text_functions import has_text
 if TYPE_CHECKING:
     from almanaq.suql.result import Evidence, Result
 
-_MOST_ROWS, _MOST_READ = 200, 3
-"""Rows that are explained, and where texts are read for them, which costs calls."""
+_MOST_ROWS, _MOST_READ, _MOST_VALUES = 200, 3, 4
+"""Rows that are explained, and where texts are read for them, which costs calls; values that are counted."""
 _LEFT_OUT = ("order", "limit", "offset", "group", "having", "distinct", "qualify", "where", "sample")
 _READ = {True: "yes", False: "no", None: "the texts do not say"}
 _HELD = {True: "yes", False: "no", None: "not known"}
@@ -36,7 +39,9 @@ class WhyQuery:
 
     Attributes:
         conditions: the conjuncts of the WHERE that is explained, in words; `read` says which of them read texts.
-        compared: for each condition, the places among the outputs of the values that it compares, with their names.
+        compared: for each condition, the names of the columns that it compares, and the places among the outputs of
+            their values and of what these are codes for (0: they are none).
+        meant: for each condition, the place of what the value that it asks for is a code for (0: it is none).
         cut: which of the rows that fulfil every condition are given, in words; "" for all.
         placed: the places and names of the values by which such rows are grouped and sorted.
     """
@@ -44,7 +49,8 @@ class WhyQuery:
     suql: str
     conditions: tuple[str, ...]
     read: tuple[bool, ...]
-    compared: tuple[tuple[tuple[str, int], ...], ...]
+    compared: tuple[tuple[tuple[str, int, int], ...], ...]
+    meant: tuple[int, ...] = ()
     cut: str = ""
     placed: tuple[tuple[str, int], ...] = ()
 
@@ -65,14 +71,20 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
         raise QueryError(f"why_not is no condition that SQL can read: {condition}") from error
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     outputs = [_name_of(source.this, found, catalog), *(part.copy() for part in parts)]
-    compared = []
+
+    def add(*added: exp.Expr) -> int:
+        outputs.extend(each.copy() for each in added)
+        return len(outputs) - 1 if added else 0
+
+    compared, meant = [], []
     for part in parts:
-        columns = {} if has_text(part) else {column.sql(): column for column in _own_columns(part, catalog)}
-        compared.append(tuple((column.name, len(outputs) + i) for i, column in enumerate(columns.values())))
-        outputs += [column.copy() for column in columns.values()]
-    placing = _placing_columns(tree)
-    placed = tuple((column.name, len(outputs) + i) for i, column in enumerate(placing))
-    outputs += [column.copy() for column in placing]
+        own = {} if has_text(part) else {column.sql(): column for column in _own_columns(part, catalog)}
+        compared.append(
+            tuple((each.name, add(each), add(*_meaning(each, each, tree, catalog))) for each in own.values())
+        )
+        one = isinstance(part, exp.EQ) and isinstance(part.expression, exp.Literal)
+        meant.append(add(*_meaning(part.this, part.expression, tree, catalog)) if one else 0)
+    placed = tuple((column.name, add(column)) for column in _placing_columns(tree))
     made = tree.copy()
     for clause in _LEFT_OUT:
         made.set(clause, None)
@@ -83,7 +95,27 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
         made = made.order_by(fulfils)
     made = made.where(found).limit(_MOST_READ if any(read) else _MOST_ROWS)
     said = tuple(condition_words(part, catalog.dialect) for part in parts)
-    return WhyQuery(to_sql(made, catalog.dialect), said, read, tuple(compared), _cut(tree, catalog.dialect), placed)
+    return WhyQuery(
+        to_sql(made, catalog.dialect), said, read, tuple(compared), tuple(meant), _cut(tree, catalog.dialect), placed
+    )
+
+
+def _meaning(column: exp.Expr, code: exp.Expr, tree: exp.Select, catalog: Catalog) -> list[exp.Expr]:
+    """Return the query for what a value of a column is a code for; none where no foreign key leads to one name."""
+    for table in tree.find_all(exp.Table):
+        relation = catalog.find(".".join(part.name for part in table.parts))
+        own = isinstance(column, exp.Column) and column.table in ("", table.alias_or_name)
+        for names, other, theirs in relation.foreign_keys if own and relation is not None else ():
+            referred = catalog.find(other) if [*map(str.casefold, names)] == [column.name.casefold()] else None
+            columns = referred.columns if referred is not None else ()
+            called = [each.name for each in columns if is_short_text(each) and each.name not in theirs]
+            if len(called) == 1:
+                value = exp.column(code.this, table.alias_or_name) if isinstance(code, exp.Column) else code
+                name, key = (quote_name(each, catalog.dialect) for each in (called[0], theirs[0]))
+                source = ".".join(quote_name(part, catalog.dialect) for part in other.split("."))
+                found = f"SELECT max(r_.{name}) FROM {source} AS r_ WHERE r_.{key} = {value.sql(catalog.dialect)}"
+                return [exp.paren(sqlglot.parse_one(found, read=catalog.dialect))]
+    return []
 
 
 def _placing_columns(tree: exp.Select) -> list[exp.Column]:
@@ -158,10 +190,14 @@ def _say_name(asked: WhyQuery, rows: Sequence[tuple[Sequence[Any], Sequence[Evid
     there = [row for row, _ in rows if all(row[1 : 1 + len(asked.conditions)])]
     if there:
         return [_say_there(asked, there, of)]
+    places = range(len(asked.conditions))
+    held_by_none = [i for i in places if len(rows) > 1 and all(row[i + 1] in (False, 0) for row, _ in rows)]
+    if held_by_none:
+        return _say_rows(asked, rows, held_by_none, whole=len(rows) == of)
     alike: dict[tuple[str, ...], list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in rows:
         alike.setdefault(tuple(map(str, row[1 : 1 + len(asked.conditions)])), []).append((row, quotes))
-    return [line for group in alike.values() for line in _say_row(asked, *group[0], alike=len(group))]
+    return [line for group in alike.values() for line in _say_rows(asked, group, places, whole=False)]
 
 
 def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], of: int) -> str:
@@ -176,15 +212,35 @@ def _say_there(asked: WhyQuery, rows: Sequence[Sequence[Any]], of: int) -> str:
     return f"{name} is among them{f', under {said}' if said else ''}: every condition is fulfilled."
 
 
-def _say_row(asked: WhyQuery, row: Sequence[Any], quotes: Sequence[Evidence], *, alike: int) -> list[str]:
-    """Return what each condition comes to for rows of one name that are alike in that; values are of the first."""
-    name = cell(row[0]) + (f" ({alike:,} rows)" if alike > 1 else "")
-    truths = [None if v is None else bool(v) for v in row[1 : 1 + len(asked.conditions)]]
-    lines = [f"{name} is not among them:"]
-    for said, truth, read, compared in zip(asked.conditions, truths, asked.read, asked.compared, strict=True):
-        values = ("e.g. " if alike > 1 and compared else "") + "; ".join(
-            f"{words(column)}: {cell(row[place])}" for column, place in compared
-        )
-        lines.append(f"- {said}: {(_READ if read else _HELD)[truth]}" + (f" ({values})" if values else ""))
-        lines += [f"   {format_quote(quote)}" for quote in quotes if read and quote.question in said][:1]
+def _say_rows(
+    asked: WhyQuery, group: Sequence[tuple[Sequence[Any], Sequence[Evidence]]], places: Sequence[int], *, whole: bool
+) -> list[str]:
+    """Return what conditions, by their places, come to for rows of one name that are alike in that."""
+    rows, (row, quotes) = [row for row, _ in group], group[0]
+    name, alike = cell(row[0]), len(rows)
+    some = f"None of the {alike:,} rows of {name} is" if whole else f"{alike:,} rows of {name} are not"
+    lines = [f"{some if alike > 1 else f'{name} is not'} among them:"]
+    for i in places:
+        truth, read, meant = None if row[i + 1] is None else bool(row[i + 1]), asked.read[i], asked.meant[i]
+        meaning = f" ({cell(row[meant])})" if meant else ""
+        values = _say_values(asked.compared[i], rows) if alike == 1 or truth is False else ""
+        lines.append(f"- {asked.conditions[i]}{meaning}: {(_READ if read else _HELD)[truth]}{values}")
+        lines += [f"   {format_quote(quote)}" for quote in quotes if read and quote.question in asked.conditions[i]][:1]
     return lines
+
+
+def _say_values(compared: Sequence[tuple[str, int, int]], rows: Sequence[Sequence[Any]]) -> str:
+    """Return the values of rows in the columns that a condition compares: of several rows, how many have which."""
+    if not compared:
+        return ""
+    if len(rows) == 1:
+        return f" ({'; '.join(f'{words(column)}: {_say_code(rows[0], *places)}' for column, *places in compared)})"
+    counts = Counter(sorted(", ".join(_say_code(row, *places) for _, *places in compared) for row in rows))
+    most = counts.most_common(_MOST_VALUES)
+    listed = [f"{count:,} {'has' if count == 1 else 'have'} {value}" for value, count in most]
+    other = len(rows) - sum(count for _, count in most)
+    return f"; {join_words([*listed, *([f'{other:,} have others'] if other else [])])}"
+
+
+def _say_code(row: Sequence[Any], value: int, meaning: int) -> str:
+    return cell(row[value]) + (f" ({cell(row[meaning])})" if meaning and row[meaning] is not None else "")

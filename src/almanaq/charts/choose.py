@@ -57,12 +57,12 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
         return None
     if table.num_rows == 1:
         value = measures[0].values[0]
-        if len(measures) > 1 or value is None:
-            return None
         name, others = measures[0].name, [other for other in columns if other is not measures[0]]
-        beside = [f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in others]
-        said = ", ".join([label_column(name), *beside])
-        return Chart("number", name, (name,), ({"x": "", "y": value},), title=title or said)
+        if len(measures) > 1 or value is None or any(each.role in ("time", "order") for each in columns[1:]):
+            return None  # with dates behind a name, the number may be the lesser part of the answer
+        beside = ", ".join(f"{label_column(other.name)} {cell_text(other.values[0], 60)}" for other in others)
+        said = title or ", ".join(filter(None, (label_column(name), beside)))
+        return Chart("number", name, (name,), ({"x": "", "y": value},), title=said, note=beside if title else "")
     along = [column for column in columns if column.role in ("time", "order")]
     categories = [column for column in columns if column.role == "category"]
     if not categories and _is_grouped(measures):
@@ -86,12 +86,16 @@ def choose_chart(table: pa.Table, title: str = "") -> Chart | None:
 def _settle_orders(columns: Sequence[Column]) -> list[Column]:
     """Decide which numbers are places in an order: those that rows are grouped by, and hours, months and the like.
 
-    Where places come more than once, and no category tells the rows apart, they are but numbers or names.
+    Where places come more than once, and no category tells the rows apart, they are but numbers or names. Names of rows
+    come first: beside them numbers are no places, and a rank is only the order of the bars.
     """
-    grouped = any(column.aggregate for column in columns if column.role == "measure")
+    named = any(column.role == "category" and column.unique for column in columns)
+    grouped = any(column.aggregate and len(column.values) > 1 for column in columns if column.role == "measure")
     settled = []
     for column in columns:
-        is_key = grouped and column.role == "measure" and column.whole and not column.aggregate
+        if named and column.rank:
+            continue
+        is_key = grouped and not named and column.role == "measure" and column.whole and not column.aggregate
         role: Role = "order" if is_key else column.role
         others = [other for other in columns if other is not column and (other.role == "category" or other.whole)]
         if role == "order" and not (column.unique or any(_pairs_unique(column, other) for other in others)):
@@ -107,6 +111,8 @@ def _over_order(along: Column, others: Sequence[Column], measures: Sequence[Colu
     trend = distinct >= along.least_trend
     if along.unique:
         drawn = _alike(measures) if trend else [measure]
+        if not drawn:
+            return None
         marks = gather_marks(along, drawn)
         chart = Chart(
             "line" if trend else "bar", along.name, tuple(each.name for each in drawn), marks.kept, note=marks.note
@@ -205,12 +211,14 @@ def _intended(measures: Sequence[Column]) -> Column:
 
 
 def _alike(measures: Sequence[Column]) -> list[Column]:
-    """Return the numbers that one axis can hold, at most three: those as large as the first."""
+    """Return the numbers that one axis can hold, at most three: those as large as the first.
+
+    Else the one that the rows are sorted by; none where that is not known, as all of them may be asked for.
+    """
     size = [max((abs(value) for value in m.values if value is not None), default=0) for m in measures]
-    if not size[0] or len(measures) > 3:
-        return [_intended(measures)]
-    alike = [measure for measure, most in zip(measures, size, strict=True) if most and 0.1 <= most / size[0] <= 10]
-    return alike if len(alike) == len(measures) else [_intended(measures)]
+    if len(measures) == 1 or (len(measures) <= 3 and size[0] and all(0.1 <= each / size[0] <= 10 for each in size)):
+        return list(measures)
+    return [measure for measure in measures if _sorted(measure.values)][:1]
 
 
 def _sorted(values: Sequence[Any]) -> bool:

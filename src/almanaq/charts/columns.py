@@ -25,6 +25,7 @@ _YEAR = frozenset("year yr jahr annee année año anno decade".split())
 _CYCLE = frozenset("month hour week minute monat stunde woche".split())
 """What comes around: drawn as a line where there are enough of it."""
 _ORDER = _CYCLE | set("day weekday dow quarter rating stars grade level floor step rank position bin bucket".split())
+_RANK = frozenset("rank ranking place position placement".split())
 _ADDITIVE = re.compile(r"\b(?:count|counts|sum|total|number|n|amount|revenue|sales|rows|\w+s)\b")
 _AVERAGE = re.compile(r"\b(?:avg|average|mean|median|min|max|rate|share|percent)\b")
 _AGGREGATE = re.compile(
@@ -83,6 +84,11 @@ class Column:
     def aggregate(self) -> bool:
         """Whether its name says that a row stands for several."""
         return bool(_AGGREGATE.search(self.words))
+
+    @property
+    def rank(self) -> bool:
+        """Whether it numbers the rows by their order, which a bar would turn upside down."""
+        return self.words in _RANK and self.whole
 
     @property
     def least_trend(self) -> float:

@@ -33,6 +33,7 @@ export function card(record, choose = null) {
   };
   const rows = record.columns?.length && !figure(record) ? table(record, again, edited) : null;
   const sentence = lead(record);
+  const warnings = record.trace?.warnings?.filter((text) => !sentence?.includes(text));
   const parts = [
     record.truncated && truncation(record),
     record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
@@ -43,7 +44,7 @@ export function card(record, choose = null) {
     figure(record),
     picture(record),
     rows,
-    record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
+    warnings?.length ? el("ul", { class: "note" }, warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.unknown?.length ? unknown(record) : null,
     record.conditions ? conditions(record) : actions(record, rows),
     record.suql && record.trace && found(record, sentence, again, edited),
@@ -59,7 +60,7 @@ function lead(record) {
   const searched = `I searched for ${record.searched}.`;
   const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
   const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/gm, ".");
-  return figure(record) && text.replace(/\.$/, "") === shown(record.rows[0][0]) ? "" : text;
+  return figure(record) && text.replace(/\.$|,/g, "") === shown(record.rows[0][0]) ? "" : text;
 }
 
 // A single number, large.
