@@ -8,7 +8,7 @@ import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
 import { reachable } from "./rows.js";
 import { table } from "./table.js";
-import { judge, wrong } from "./verdicts.js";
+import { judging } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
 const EDITED = "The edited query";
@@ -151,11 +151,11 @@ function conditions(record) {
 
 function actions(record, rows) {
   const place = el("div", {});
-  const asked = record.question !== undefined && record.id;
+  const answered = record.question !== undefined && record.id && record.status !== "clarify";
   return el("div", {},
     el("p", { class: "buttons" },
-      asked && button("Right", (event) => judge(record, "right", { kind: "answer" }, event.currentTarget)),
-      asked && button("Wrong…", () => wrong(record)),
+      answered && judging(record, "right", "Right"),
+      answered && judging(record, "wrong", "Wrong…"),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
