@@ -45,7 +45,7 @@ export function card(record, choose = null) {
     rows,
     record.trace?.warnings?.length ? el("ul", { class: "note" }, record.trace.warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.unknown?.length ? unknown(record) : null,
-    record.conditions ? conditions(record) : actions(record, rows),
+    record.conditions ? conditions(record) : actions(record, rows, again, edited),
     record.suql && record.trace && found(record, sentence, again, edited),
   ];
   made.append(...parts.filter(Boolean));
@@ -97,17 +97,21 @@ function found(record, sentence, again, edited) {
   return details;
 }
 
-// What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
-function readings(record, choose, again, edited) {
-  const opened = (reading) => {
-    const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words), edited(reading.words)));
-    list.append(place);
+// A query in an editor, which runs at once unless its price has to be agreed to.
+function running(kind, suql, words, again, edited) {
+  const place = el(kind, {}, editor(suql, (result) => again(result, words), edited(words)));
+  requestAnimationFrame(() => {
     place.querySelector("textarea").focus();
     place.querySelector(".buttons button").click();
-  };
+  });
+  return place;
+}
+
+// What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
+function readings(record, choose, again, edited) {
   const isLast = () => !list.closest(".turn").nextElementSibling;
   const list = el("ol", { class: "readings" }, record.readings.map((reading, number) => el("li", {},
-    button(visible(reading.words), () => (choose && isLast() ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
+    button(visible(reading.words), () => (choose && isLast() ? choose(String(number + 1)) : list.append(running("li", reading.suql, reading.words, again, edited))), { title: reading.suql }))));
   return list;
 }
 
@@ -149,13 +153,20 @@ function conditions(record) {
     el("ul", {}, each.evidence.map((quote) => quoted(quotes, quotes.indexOf(quote), record.id))))));
 }
 
-function actions(record, rows) {
+// The query without the LIMIT that ended it; null where none did, or an order says which rows are wanted.
+function whole(record) {
+  const [end, most] = record.suql?.match(/\s+LIMIT\s+(\d+)\s*;?\s*$/i) ?? [];
+  return Number(most) === record.rows_total && !/\bORDER\s+BY\b/i.test(record.suql) ? record.suql.slice(0, -end.length) : null;
+}
+
+function actions(record, rows, again, edited) {
   const place = el("div", {});
   const answered = record.question !== undefined && record.id && record.status !== "clarify";
   return el("div", {},
     el("p", { class: "buttons" },
       answered && judging(record, "right", "Right"),
       answered && judging(record, "wrong", "Wrong…"),
+      whole(record) && button("Show all", () => place.replaceChildren(running("div", whole(record), "All rows", again, edited))),
       record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
