@@ -11,6 +11,7 @@ import { table } from "./table.js";
 import { judging } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
+const FILTERS = /^(?!.*\b(GROUP\s+BY|UNION|INTERSECT|EXCEPT)\b)\s*SELECT\b.*\bWHERE\b/is;
 const EDITED = "The edited query";
 const STATUS = { no_result: "Nothing found", no_query: "No query was run", clarify: "A question back", failed: "It failed" };
 
@@ -167,7 +168,7 @@ function actions(record, rows, again, edited) {
       answered && judging(record, "right", "Right"),
       answered && judging(record, "wrong", "Wrong…"),
       whole(record) && button("Show all", () => place.replaceChildren(running("div", whole(record), "All rows", again, edited))),
-      record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
+      FILTERS.test(record.suql) && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
       rows && take(record, rows)),
