@@ -67,7 +67,15 @@ function lead(record) {
 function figure(record) {
   const value = record.rows?.[0]?.[0];
   if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
-  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(label(record.columns[0])));
+  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(counted(record, value)));
+}
+
+// What a number is of: rows are called as their table.
+function counted(record, value) {
+  const said = label(record.columns[0]);
+  if (!/^(count|number of rows)$/i.test(said) || !record.tables?.length) return said;
+  const rows = record.tables[0].split(".").at(-1).replaceAll("_", " ");
+  return value === 1 ? rows.replace(/s$/, "") : rows;
 }
 
 // Rows that rest on quotes are read first; their chart is folded.
