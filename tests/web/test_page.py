@@ -131,6 +131,11 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         page.locator("#question").press("ArrowUp")
         assert page.input_value("#question") == DINNER
         page.get_by_role("button", name="New conversation").click()
+        assert page.locator(".turn").count() == 0
+        page.go_back()
+        page.locator(".turn").nth(1).wait_for()
+        page.go_forward()
+        page.locator("#start").wait_for()
         page.get_by_text("Earlier conversations").click()
         page.get_by_role("button", name=DINNER, exact=True).click()
         page.locator(".turn").nth(1).wait_for()

@@ -171,7 +171,8 @@ def _groups(found: Found) -> str:
     most, least = (cell(choose(found.rows, key=lambda row: row[-1])[at]) for choose in (max, min))
     more = _MORE if len(found.rows) > ROWS_SHOWN else ""
     figure = f"{_label(found.columns[-1])} is highest for {most} ({cell(max(values))})"
-    return f"{len(found.rows):,} groups by {_label(found.columns[at])}{more}: {figure}, lowest for {least} ({cell(min(values))})."
+    groups = f"{len(found.rows):,} groups by {_label(found.columns[at])}{more}"
+    return f"{groups}: {figure}, lowest for {least} ({cell(min(values))})."
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:

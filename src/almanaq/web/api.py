@@ -164,7 +164,7 @@ class RunBody(_Exact):
 
 Id = Annotated[str, Path(max_length=100)]
 ColumnName = Annotated[str, Query(max_length=500)]
-BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
+BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .&-]+$")]
 TableName = Annotated[str, Path(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Sort = Annotated[str | None, Query(max_length=500)]

@@ -226,7 +226,7 @@ export function table(record, again, edited) {
 }
 
 // How a column is shown: numbers to the right and as many decimals for all, long texts wrapped.
-function readColumn(column, at, values) {
+export function readColumn(column, at, values) {
   const number = NUMBER.test(column.type) && !column.type.endsWith("[]");
   const plain = number && NAMES_A_THING.test(column.name);
   const known = values.filter((value) => typeof value === "number");
@@ -242,7 +242,7 @@ function readColumn(column, at, values) {
   return { ...column, at, number, prose, list: column.type.endsWith("[]"), read };
 }
 
-function drawCell(column, value, evidence = []) {
+export function drawCell(column, value, evidence = []) {
   const text = column.read(value);
   const full = shown(value);
   if (!column.prose) {
