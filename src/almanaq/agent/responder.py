@@ -36,6 +36,7 @@ _GROUPED = re.compile(
     r"^(?!.*\bLIMIT\b).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*\bGROUP BY\b", re.I | re.S
 )
 """A query whose last output is a figure of all its groups."""
+_MONTHS = re.compile(r"^(?!.*\b(?:year|WHERE)\b).*\bEXTRACT\(month\b", re.I | re.S)
 _YES_OR_NO = re.compile(
     r"(?:^|[.,;:!?]\s*|\b(?:and|but|or|so)\s+)"
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\s+\w",
@@ -167,11 +168,17 @@ def _groups(found: Found) -> str:
     values = [row[-1] for row in found.rows]
     if len(found.columns) < 2 or not _GROUPED.search(found.suql) or not all(map(_is_number, values)):
         return ""
-    at = next((i for i, value in enumerate(found.rows[0][:-1]) if isinstance(value, str)), 0)
-    most, least = (cell(choose(found.rows, key=lambda row: row[-1])[at]) for choose in (max, min))
+    if max(values) == min(values):
+        return ""
+    keys = [i for i, value in enumerate(found.rows[0]) if isinstance(value, str)] or [*range(len(found.columns) - 1)]
+    if len(keys) > 1 and not isinstance(found.rows[0][keys[0]], str):
+        return ""  # some may be figures
+    ends = (choose(found.rows, key=lambda row: row[-1]) for choose in (max, min))
+    most, least = (", ".join(cell(row[i]) for i in keys) for row in ends)
     more = _MORE if len(found.rows) > ROWS_SHOWN else ""
     figure = f"{_label(found.columns[-1])} is highest for {most} ({cell(max(values))})"
-    groups = f"{len(found.rows):,} groups by {_label(found.columns[at])}{more}"
+    years = ", the same months of all years together" if _MONTHS.search(found.suql) else ""
+    groups = f"{len(found.rows):,} groups by {' and '.join(_label(found.columns[i]) for i in keys)}{years}{more}"
     return f"{groups}: {figure}, lowest for {least} ({cell(min(values))})."
 
 
