@@ -91,8 +91,8 @@ def read_rows(
         query = query.order_by(exp.Ordered(this=_column(column), desc=down, nulls_first=False))
     suql = query.limit(limit + 1).offset(start).sql(connection.engine.dialect)
     written = (query.select("*", append=False) if len(shown) == len(relation.columns) else query).limit(100)
-    for name in written.find_all(exp.Identifier):
-        name.set("quoted", not is_plain(name.name))
+    for part in written.find_all(exp.Identifier):
+        part.set("quoted", not is_plain(part.name))
     table = _run(connection, suql)
     rows = exact_numbers(plain(python_rows(table.slice(0, limit), exact=True)))
     capped = _ROW_CELL.fit([[_join_long(cell) for cell in row] for row in rows])
