@@ -197,7 +197,7 @@ class QueryError(DatabaseError):
     ...     con.sql("SELECT nmae FROM dogs")
     ... except QueryError as error:
     ...     print(error.message, "|", error.query[error.start : error.end + 1])
-    Binder Error: Referenced column "nmae" not found in FROM clause; did you mean 'name'? | nmae
+    Referenced column "nmae" not found in FROM clause; did you mean 'name'? | nmae
     """
 
     def __init__(self, message: str, *, query: str | None = None, start: int | None = None, end: int | None = None):
@@ -220,7 +220,7 @@ class UnknownNameError(QueryError, ProgrammingError):
 
     >>> con.sql("SELECT nmae FROM dogs")
     Traceback (most recent call last):
-    almanaq.errors.UnknownNameError: Binder Error: Referenced column "nmae" not found ... did you mean 'name'?
+    almanaq.errors.UnknownNameError: Referenced column "nmae" not found ... did you mean 'name'?
       line 1, column 8:
         SELECT nmae FROM dogs
                ^^^^

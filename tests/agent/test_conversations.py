@@ -180,6 +180,14 @@ def test_events_come_in_order_and_add_up_to_the_reply(local):
     assert json.loads(json.dumps([event_record(event) for event in events]))[-1]["response"]["status"] == "answered"
 
 
+@pytest.mark.parametrize(
+    ("asked", "ending"), [("Romantic", "LIMIT 3"), ("All romantic", "= 'Yes'"), ("List every romantic", "= 'Yes'")]
+)
+def test_all_rows_are_given_where_all_are_asked_for(local, asked, ending):
+    suql = local.ask(f"{asked} Italian restaurant in San Francisco").suql
+    assert suql.endswith(ending), suql
+
+
 def test_events_come_in_asynchronous_code_too(local):
     async def talk():
         chat = local.chat()

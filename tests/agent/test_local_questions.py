@@ -180,6 +180,12 @@ def test_the_tables_are_told(con):
     assert "deliveries" in answer
 
 
+def test_groups_are_told_by_the_highest_and_the_lowest():
+    with almanaq.connect({"sales": {"city": ["Rome", "Bonn", "Rome"], "price": [3.5, 2.0, 4.5]}}, cache=False) as con:
+        told = con.ask("average price for each city").answer
+    assert told.startswith("2 groups by city: average price is highest for Rome (4), lowest for Bonn (2).\n")
+
+
 def test_texts_are_asked_what_the_reader_can_read():
     texts = [
         "The ferry was late again, and the queue was long in the rain that day.",

@@ -219,6 +219,13 @@ def test_why_a_row_is_not_there(client):
     assert record["found"]
     assert [condition["truth"] for condition in record["conditions"]] == [False]
     assert not client.post("why-not", {"suql": CANDLES, "key": {"id": 99}}).json()["found"]
+    plain = {"suql": "SELECT name FROM places WHERE visits > 50 AND name <> 'x'", "key": {"id": 2}}
+    conditions = client.post("why-not", plain).json()["conditions"]
+    visits = client.post("sql", {"suql": "SELECT visits FROM places WHERE id = 2"}).json()["rows"][0][0]
+    assert conditions[0]["text"] == f"visits > 50 (visits is {visits})"
+    assert [condition["truth"] for condition in conditions] == [visits > 50, True]
+    grouped = {"suql": "SELECT count(*) FROM places WHERE id > 1 GROUP BY name", "key": {"id": 2}}
+    assert "does not group" in client.post("why-not", grouped).json()["detail"]
     unknown = client.post("why-not", {"suql": CANDLES, "key": {"idd": 2}})
     assert (unknown.status, unknown.json()["near"]) == (400, ["id"])
 

@@ -118,6 +118,8 @@ def test_pinned_answers_give_way_last(tmp_path):
 def test_the_page_the_export_and_hostile_cells(browser, serve):
     source = places()["places"].set_column(1, "name", pa.array([EVIL, "b", "c", "d"]))
     client = serve({"places": source})
+    pin(client, "R&D", BY_CITY)
+    assert client("GET", "/boards/R%26D").status == 200
     pin(client, "evil", "SELECT name, id FROM places ORDER BY id", BY_CITY, text=EVIL, title=EVIL)
     with opened(browser, client, "/boards/evil") as page:
         page.locator(".board-items .card").nth(1).wait_for()

@@ -213,8 +213,16 @@ def test_a_table_is_browsed(browser, serve, options):
         page.get_by_role("button", name="visits").click()
         page.locator("th[aria-sort=ascending]").wait_for()
         assert page.locator("#rows tbody tr").first.locator("td").nth(1).inner_text() == "Coda"
+        page.get_by_label("Value", exact=True).fill("Alba")
+        page.locator("#filter-column").select_option("name")
+        page.get_by_role("button", name="Filter", exact=True).click()
+        page.locator(".more", has_text="1 row shown").wait_for()
         page.get_by_role("link", name="Write a query").click()
-        assert page.get_by_label("SUQL query").input_value() == "SELECT *\nFROM places\nLIMIT 100"
+        written = "SELECT * FROM places WHERE name = 'Alba' ORDER BY visits ASC LIMIT 100"
+        assert page.get_by_label("SUQL query").input_value().split() == written.split()
+        page.go_back()
+        page.locator("th[aria-sort=ascending]").wait_for()
+        assert page.get_by_role("button", name="Remove filter").count() == 1
 
 
 def test_the_editor_completes_estimates_and_remembers(browser, serve):

@@ -109,14 +109,20 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         page.get_by_text("The conditions are shown for that row.").wait_for(state="attached")
         assert violations(page) == []
 
+        mark = page.get_by_role("button", name="Mark as wrong: row 1")
+        mark.click()
+        page.locator("#measured", has_text="0 % of 1 judged").wait_for()
+        mark.click()
+        page.locator("#measured", has_text="none judged yet").wait_for()
         page.get_by_role("button", name="Right", exact=True).click()
-        page.locator("#status", has_text="Noted as right").wait_for(state="attached")
+        page.locator("#measured", has_text="100 % of 1 judged").wait_for()
         ask(page, "How many of them are there?")
         assert page.locator(".turn h2").count() == 2
         page.reload()
         page.locator(".turn").nth(1).wait_for()
         assert page.locator(".turn").first.locator(".again h3").inner_text() == "The edited query"
         assert page.locator(".again tbody").count() == 2
+        assert page.locator(".judging[aria-pressed=true]").all_inner_texts() == ["Right"]
         edited = sample.get(f"conversations/{page.evaluate('location.hash.slice(1)')}").json()["edits"][0]
         pinned = {"items": [{"answer": edited["id"]}]}
         title = sample("PUT", "/api/v1/boards/edits", pinned).json()["items"][0]["title"]
@@ -125,6 +131,11 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         page.locator("#question").press("ArrowUp")
         assert page.input_value("#question") == DINNER
         page.get_by_role("button", name="New conversation").click()
+        assert page.locator(".turn").count() == 0
+        page.go_back()
+        page.locator(".turn").nth(1).wait_for()
+        page.go_forward()
+        page.locator("#start").wait_for()
         page.get_by_text("Earlier conversations").click()
         page.get_by_role("button", name=DINNER, exact=True).click()
         page.locator(".turn").nth(1).wait_for()

@@ -67,5 +67,8 @@ def test_nothing_that_leaves_holds_one(exposed):
     bodies = [exposed.post("ask", {"question": question}).body for question in asked]
     bodies += [exposed.get(path).body for path in ("about", "tables", "tables/people", "verdicts")]
     bodies.append(exposed.post("why-not", {"suql": QUERIES[1], "key": {"ssn": SECRET}}).body)
+    plain = {"suql": "SELECT name FROM people WHERE ssn <> 'x'", "key": {"name": "Bob"}}
+    bodies.append(exposed.post("why-not", plain).body)
+    assert b"ssn <> 'x'" in bodies[-1]
     # What the asker said may be repeated; the number of the other person was never said.
     assert [body for body in bodies if OTHER.encode() in body] == []

@@ -31,6 +31,12 @@ _CELL_LENGTH, _SAID_LENGTH = 160, 800
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
+_MORE = f", the first {ROWS_SHOWN} of them here"
+_GROUPED = re.compile(
+    r"^(?!.*\bLIMIT\b).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*\bGROUP BY\b", re.I | re.S
+)
+"""A query whose last output is a figure of all its groups."""
+_MONTHS = re.compile(r"^(?!.*\b(?:year|WHERE)\b).*\bEXTRACT\(month\b", re.I | re.S)
 _YES_OR_NO = re.compile(
     r"(?:^|[.,;:!?]\s*|\b(?:and|but|or|so)\s+)"
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\s+\w",
@@ -96,7 +102,7 @@ class LocalResponder:
             lines = [f"{_one_row(found).rstrip('.')}. I searched for {found.searched}."]
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
-            lines = [_count(len(found.rows), found.total, cut=found.cut), ""]
+            lines = [_groups(found) or _count(len(found.rows), found.total, cut=found.cut), ""]
             for i, row in enumerate(found.rows[:ROWS_SHOWN]):
                 lines += _row(i, row, found)
             lines += ["", f"I searched for {found.searched}."]
@@ -151,10 +157,29 @@ def describe_source(catalog: Catalog) -> str:
 
 def _count(number: int, total: int | None, *, cut: bool) -> str:
     """Return how many rows were found, of how many, and how many are shown."""
-    more = f", the first {ROWS_SHOWN} of them here" if number > ROWS_SHOWN else ""
+    more = _MORE if number > ROWS_SHOWN else ""
     of = f" of {total:,}" if total is not None and total > number else ""
     unsure = ", and there may be more" if cut else ""
     return f"I found {number:,}{of}{unsure}{more}:"
+
+
+def _groups(found: Found) -> str:
+    """Return which group has the highest figure, and which the lowest; "" where the rows are not all groups of one."""
+    values = [row[-1] for row in found.rows]
+    if len(found.columns) < 2 or not _GROUPED.search(found.suql) or not all(map(_is_number, values)):
+        return ""
+    if max(values) == min(values):
+        return ""
+    keys = [i for i, value in enumerate(found.rows[0]) if isinstance(value, str)] or [*range(len(found.columns) - 1)]
+    if len(keys) > 1 and not isinstance(found.rows[0][keys[0]], str):
+        return ""  # some may be figures
+    ends = (choose(found.rows, key=lambda row: row[-1]) for choose in (max, min))
+    most, least = (", ".join(cell(row[i]) for i in keys) for row in ends)
+    more = _MORE if len(found.rows) > ROWS_SHOWN else ""
+    figure = f"{_label(found.columns[-1])} is highest for {most} ({cell(max(values))})"
+    years = ", the same months of all years together" if _MONTHS.search(found.suql) else ""
+    groups = f"{len(found.rows):,} groups by {' and '.join(_label(found.columns[i]) for i in keys)}{years}{more}"
+    return f"{groups}: {figure}, lowest for {least} ({cell(min(values))})."
 
 
 def _row(i: int, row: Sequence[Any], found: Found) -> list[str]:
@@ -229,6 +254,10 @@ def cell(value: Any, most: int = _CELL_LENGTH) -> str:
     text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else plain
     whole = len(text) <= most or _LINK.fullmatch(text)
     return text if whole else text[: most - 1] + "…"
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "as_integer_ratio") and not isinstance(value, bool)
 
 
 def _fractional(value: Any) -> bool:

@@ -46,7 +46,14 @@ from almanaq.suql.execution.run import ExecutionContext
 from almanaq.suql.execution.similarity import EmbedderSimilarity, TextVectors
 from almanaq.suql.explain.explain import Explanation, explain_plan
 from almanaq.suql.explain.places import errors_placed
-from almanaq.suql.explain.why_not import WhyNot, why_not, why_not_plan
+from almanaq.suql.explain.why_not import (
+    WhyNot,
+    filters_by_text,
+    plain_why_not,
+    plain_why_not_query,
+    why_not,
+    why_not_plan,
+)
 from almanaq.suql.language import Parameters
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
@@ -325,8 +332,13 @@ class Engine:
         for name in key:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
+        found = self.logical_plan(query, parameters, options=exact)
+        if not any(map(filters_by_text, found.stages)):
+            tree = self.bound(query, parameters).tree
+            select, conditions = plain_why_not_query(tree, key, self.catalog, self.dialect)
+            return plain_why_not(self.run(select.sql(self.dialect), options=exact), conditions)
         with within_limits():
-            plan, _ = why_not_plan(self.logical_plan(query, parameters, options=exact), key, self.dialect)
+            plan, _ = why_not_plan(found, key, self.dialect)
         lowered = self._planner.lower(plan, exact)
         result, _ = run_sync(execute(self._context(), lowered, exact, suql=query, of_one_row=True))
         return why_not(result)

@@ -164,7 +164,7 @@ class RunBody(_Exact):
 
 Id = Annotated[str, Path(max_length=100)]
 ColumnName = Annotated[str, Query(max_length=500)]
-BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .-]+$")]
+BoardName = Annotated[str, Path(max_length=100, pattern=r"^[\w .&-]+$")]
 TableName = Annotated[str, Path(max_length=500)]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Sort = Annotated[str | None, Query(max_length=500)]
@@ -406,7 +406,13 @@ def _answers(router: APIRouter, service: Service) -> None:
         found = await asyncio.to_thread(service.store.conversation, id)
         if not found:
             raise NotFound("no such conversation (any more)")
-        records = [each.record | {"kind": each.kind, "made": each.made} for each in found]
+        known = Verdicts(service.store)
+
+        def describe(each: Answer) -> dict[str, Any]:
+            verdicts = [verdict.record() for verdict in known.of(each.id)]
+            return each.record | {"kind": each.kind, "made": each.made, "verdicts": verdicts}
+
+        records = await asyncio.to_thread(lambda: [describe(each) for each in found])
         turns = [each for each in records if each["kind"] != "sql"]
         edits = [each for each in records if each["kind"] == "sql"]
         return Document({"conversation": id, "turns": turns, "edits": edits})

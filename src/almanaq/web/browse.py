@@ -22,6 +22,7 @@ from almanaq.errors import OperationalError, PrivateColumnError, UnknownNameErro
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
 from almanaq.suql.row_values import python_rows
+from almanaq.text.sql_literals import is_plain
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, bind_query, describe_columns, type_name
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 SECONDS = 15.0
 _CELL = replace(CAP, cell=300)
+_ROW_CELL = replace(CAP, cell=2_000)
 """Prose is shown by its beginning."""
 _MOST_ROWS = 1_000_000
 """Rows that a profile reads: of a larger table those at its beginning."""
@@ -88,16 +90,26 @@ def read_rows(
     for column, down in ordered:
         query = query.order_by(exp.Ordered(this=_column(column), desc=down, nulls_first=False))
     suql = query.limit(limit + 1).offset(start).sql(connection.engine.dialect)
+    written = (query.select("*", append=False) if len(shown) == len(relation.columns) else query).limit(100)
+    for part in written.find_all(exp.Identifier):
+        part.set("quoted", not is_plain(part.name))
     table = _run(connection, suql)
-    capped = _CELL.fit(exact_numbers(plain(python_rows(table.slice(0, limit), exact=True))))
+    rows = exact_numbers(plain(python_rows(table.slice(0, limit), exact=True)))
+    capped = _ROW_CELL.fit([[_join_long(cell) for cell in row] for row in rows])
     more = table.num_rows > len(capped.rows)
     return {
         "columns": describe_columns(connection.catalog, bind_query(connection.engine, suql), table),
         "rows": capped.rows,
         "rows_total": total,
+        "suql": written.sql(connection.engine.dialect, pretty=True),
         "cells_cut": capped.cells_cut,
         "next": make_cursor(start + len(capped.rows)) if more else None,
     }
+
+
+def _join_long(cell: Any) -> Any:
+    """Return a cell, a list that would be cut as text."""
+    return ", ".join(map(str, cell)) if isinstance(cell, list) and len(str(cell)) > _ROW_CELL.cell else cell
 
 
 def select_kept_rows(rows: bytes, sort: str | None, filters: Sequence[str]) -> bytes:

@@ -203,7 +203,10 @@ def _draw_chart(record: dict[str, Any]) -> Markup:
 def _lead(record: dict[str, Any]) -> str:
     """Return the reply without the list that its table repeats."""
     answer: str = record["answer"]
-    return re.sub(r"^(?:\d+\. | +“).*\n+", "", answer, flags=re.MULTILINE) if record.get("columns") else answer
+    if not record.get("columns"):
+        return answer
+    lines = re.sub(r"^(?:\d+\. | +“).*\n+|, the first \d+ of them here", "", answer, flags=re.MULTILINE)
+    return re.sub(r":$", ".", lines, flags=re.MULTILINE)
 
 
 def _show_time(made: float) -> str:

@@ -18,6 +18,7 @@ from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, cou
 from almanaq.agent.local.texts import seeks, text_tests, wishes_of
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
+_EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -293,7 +294,7 @@ class Composer(Ranking):
             return replace(spec, columns=(*(plain(c) for c in named), *calls))
         listed = [each for c in (*listed, *self.ordering) for each in (self._with_names(c) if c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
-        if self.searches and entity is None:
+        if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
 

@@ -70,9 +70,9 @@ def message_of(error: BaseException) -> str:
 
     >>> said = 'Binder Error: Referenced column "nmae" not found!\\nCandidate bindings: "name"'
     >>> message_of(duckdb.BinderException(said))
-    'Binder Error: Referenced column "nmae" not found; did you mean \\'name\\'?'
+    'Referenced column "nmae" not found; did you mean \\'name\\'?'
     """
-    first = first_line(error)
+    first = first_line(error).removeprefix("Binder Error: ")
     offered = _OFFERED.search(str(error))
     names = [name.split(".")[-1] for name in _NAME.findall(offered[1])] if offered is not None else []
     nearest = " or ".join(map(repr, dict.fromkeys(names[:3])))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlglot import exp
 
 from almanaq import display
 from almanaq.display import visible
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import FROM_ALIAS
-from almanaq.suql.plan.stages import ROW, LogicalPlan, Output, TextBlock
+from almanaq.suql.plan.stages import ROW, LogicalPlan, LogicalStage, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import aliased, column, table
+from almanaq.text.sql_literals import is_plain
 
 _WORDS = {True: "true", False: "false", None: "no information"}
 _MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out"
@@ -78,12 +80,13 @@ class WhyNot:
         return "\n".join([*lines, *filter(None, [self._describe_outcome()])])
 
 
+def filters_by_text(stage: LogicalStage) -> TypeGuard[TextBlock]:
+    return isinstance(stage, TextBlock) and bool(stage.where_sites)
+
+
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:
     """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts."""
-    found = [stage for stage in plan.stages if isinstance(stage, TextBlock) and stage.where_sites]
-    if not found:
-        raise UnsupportedError("no text function filters rows in this query; `why not` explains those that do")
-    block = found[0]
+    block = next(stage for stage in plan.stages if filters_by_text(stage))
     columns, named = _named_columns(block, key)
     parts = conjuncts(block.where)
     matches = [
@@ -122,6 +125,62 @@ def why_not(result: Result) -> WhyNot:
             for text, truth in zip(result.columns, result.rows[0], strict=True)
         )
     )
+
+
+def plain_why_not_query(
+    tree: exp.Query, key: Mapping[str, object], catalog: Catalog, dialect: str
+) -> tuple[exp.Select, list[tuple[str, list[str]]]]:
+    """Return the query that evaluates the conditions of one without text functions for one row, and what it gives.
+
+    That is the text of each condition with the columns whose values follow the conditions'; private ones are left out.
+    """
+    if not isinstance(tree, exp.Select) or not tree.args.get("where") or tree.args.get("group"):
+        raise UnsupportedError("`why not` explains a query that filters rows with WHERE and does not group them")
+    tree = tree.copy()
+    parts = conjuncts(tree.args["where"].this)
+    sources = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
+    relations = {each.alias_or_name: catalog.find(each.name) for each in sources}
+
+    def find(name: str) -> exp.Column:
+        held = (alias for alias, relation in relations.items() if relation is not None and relation.column(name))
+        return column(next(held, sources[0].alias_or_name), name)
+
+    def is_shown(each: exp.Column) -> bool:
+        relation = relations.get(each.table)
+        own = relation.column(each.name) if relation is not None else None
+        return each.find_ancestor(exp.Select) is tree and own is not None and not own.private
+
+    def write(part: exp.Expr) -> str:
+        shown = part.unnest().copy()
+        for name in shown.find_all(exp.Identifier):
+            name.set("quoted", not is_plain(name.name))
+        for each in shown.find_all(exp.Column) if len(sources) == 1 else ():
+            each.set("table", None)
+        return shown.sql(dialect)
+
+    columns = [dict.fromkeys(each for each in part.find_all(exp.Column) if is_shown(each)) for part in parts]
+    outputs = [*parts, *(each for own in columns for each in own)]
+    select = exp.select(*(aliased(each.copy(), f"c{i}") for i, each in enumerate(outputs))).limit(1)
+    for clause in ("with_", "from_", "joins"):
+        select.set(clause, tree.args.get(clause))
+    matches = [exp.EQ(this=find(name), expression=literal(value, dialect)) for name, value in key.items()]
+    return select.where(*matches), [
+        (write(part), [c.name for c in own]) for part, own in zip(parts, columns, strict=True)
+    ]
+
+
+def plain_why_not(result: Result, conditions: Sequence[tuple[str, list[str]]]) -> WhyNot:
+    """Return the conditions of a query without text functions, each with the values that it compares."""
+    if not result.rows:
+        return WhyNot(())
+    values = iter(result.rows[0][len(conditions) :])
+    found = []
+    for (text, names), truth in zip(conditions, result.rows[0], strict=False):
+        compared = [
+            f"{name} is {'missing' if value is None else value}" for name, value in zip(names, values, strict=False)
+        ]
+        found.append(Condition(text + (f" ({', '.join(compared)})" if compared else ""), truth))
+    return WhyNot(tuple(found))
 
 
 def _named_columns(

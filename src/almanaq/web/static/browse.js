@@ -3,14 +3,15 @@
 import { get } from "./api.js";
 import { button, el, plural, say, shown, visible } from "./dom.js";
 import { problem } from "./editor.js";
+import { drawCell, readColumn } from "./table.js";
 
 const at = (id) => document.getElementById(id);
 const name = at("main").dataset.table;
 const path = `tables/${encodeURIComponent(name)}`;
-const view = { sort: null, filters: [] };
+const kept = new URLSearchParams(location.search); // in the address, so that Back and a reload keep them
+const view = { sort: kept.get("sort"), filters: kept.getAll("filter") };
 let asked = 0;
 
-at("as-query").href = `/sql#${encodeURIComponent(`SELECT *\nFROM ${/^[a-z_][a-z0-9_.]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`}\nLIMIT 100`)}`;
 at("filter").addEventListener("submit", (event) => {
   event.preventDefault();
   narrow(at("filter-column").value + at("filter-operator").value + at("filter-value").value);
@@ -22,17 +23,22 @@ function narrow(condition) {
   const before = view.filters;
   if (!before.includes(condition)) view.filters = [...before, condition];
   load(null, before);
+  at("filter").scrollIntoView();
 }
 
 // A filter that the server refuses is taken back to those `before`, and the rows stay.
 async function load(cursor = null, before = null) {
   const turn = ++asked;
   const given = new URLSearchParams({ limit: 100, ...(view.sort && { sort: view.sort }), ...(cursor && { cursor }) });
-  for (const each of view.filters) given.append("filter", each);
+  const asQuery = new URLSearchParams(view.sort ? { sort: view.sort } : {});
+  for (const each of view.filters) for (const to of [given, asQuery]) to.append("filter", each);
   drawFilters();
   try {
     const page = await get(`${path}/rows?${given}`);
-    if (turn === asked) draw(page, cursor !== null);
+    if (turn !== asked) return;
+    history.replaceState(null, "", `${location.pathname}?${asQuery}`);
+    at("as-query").href = `/sql#${encodeURIComponent(page.suql)}`;
+    draw(page, cursor !== null);
   } catch (error) {
     if (turn !== asked) return;
     if (before) {
@@ -50,8 +56,8 @@ function drawFilters() {
 }
 
 function draw(page, more) {
-  const rows = page.rows.map((row) => el("tr", {}, row.map((cell) =>
-    el("td", { class: typeof cell === "number" && "number", title: shown(cell) }, shown(cell)))));
+  const columns = page.columns.map((column, at) => readColumn(column, at, page.rows.map((row) => row[at])));
+  const rows = page.rows.map((row) => el("tr", {}, columns.map((column) => drawCell(column, row[column.at]))));
   if (more) at("rows").querySelector("tbody").append(...rows);
   else {
     at("rows").replaceChildren(el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows" },

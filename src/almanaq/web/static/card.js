@@ -8,9 +8,10 @@ import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
 import { reachable } from "./rows.js";
 import { table } from "./table.js";
-import { judge, wrong } from "./verdicts.js";
+import { judging } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
+const FILTERS = /^(?!.*\b(GROUP\s+BY|UNION|INTERSECT|EXCEPT)\b)\s*SELECT\b.*\bWHERE\b/is;
 const EDITED = "The edited query";
 const STATUS = { no_result: "Nothing found", no_query: "No query was run", clarify: "A question back", failed: "It failed" };
 
@@ -46,7 +47,7 @@ export function card(record, choose = null) {
     rows,
     warnings?.length ? el("ul", { class: "note" }, warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.unknown?.length ? unknown(record) : null,
-    record.conditions ? conditions(record) : actions(record, rows),
+    record.conditions ? conditions(record) : actions(record, rows, again, edited),
     record.suql && record.trace && found(record, sentence, again, edited),
   ];
   made.append(...parts.filter(Boolean));
@@ -67,7 +68,15 @@ function lead(record) {
 function figure(record) {
   const value = record.rows?.[0]?.[0];
   if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
-  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(label(record.columns[0])));
+  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(counted(record, value)));
+}
+
+// What a number is of: rows are called as their table.
+function counted(record, value) {
+  const said = label(record.columns[0]);
+  if (!/^(count|number of rows)$/i.test(said) || !record.tables?.length) return said;
+  const rows = record.tables[0].split(".").at(-1).replaceAll("_", " ");
+  return value === 1 ? rows.replace(/s$/, "") : rows;
 }
 
 // Rows that rest on quotes are read first; their chart is folded.
@@ -98,17 +107,21 @@ function found(record, sentence, again, edited) {
   return details;
 }
 
-// What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
-function readings(record, choose, again, edited) {
-  const opened = (reading) => {
-    const place = el("li", {}, editor(reading.suql, (result) => again(result, reading.words), edited(reading.words)));
-    list.append(place);
+// A query in an editor, which runs at once unless its price has to be agreed to.
+function running(kind, suql, words, again, edited) {
+  const place = el(kind, {}, editor(suql, (result) => again(result, words), edited(words)));
+  requestAnimationFrame(() => {
     place.querySelector("textarea").focus();
     place.querySelector(".buttons button").click();
-  };
+  });
+  return place;
+}
+
+// What the question may mean: a button each, which runs it. Only of the last turn the server knows the numbers.
+function readings(record, choose, again, edited) {
   const isLast = () => !list.closest(".turn").nextElementSibling;
   const list = el("ol", { class: "readings" }, record.readings.map((reading, number) => el("li", {},
-    button(visible(reading.words), () => (choose && isLast() ? choose(String(number + 1)) : opened(reading)), { title: reading.suql }))));
+    button(visible(reading.words), () => (choose && isLast() ? choose(String(number + 1)) : list.append(running("li", reading.suql, reading.words, again, edited))), { title: reading.suql }))));
   return list;
 }
 
@@ -150,14 +163,21 @@ function conditions(record) {
     el("ul", {}, each.evidence.map((quote) => quoted(quotes, quotes.indexOf(quote), record.id))))));
 }
 
-function actions(record, rows) {
+// The query without the LIMIT that ended it; null where none did, or an order says which rows are wanted.
+function whole(record) {
+  const [end, most] = record.suql?.match(/\s+LIMIT\s+(\d+)\s*;?\s*$/i) ?? [];
+  return Number(most) === record.rows_total && !/\bORDER\s+BY\b/i.test(record.suql) ? record.suql.slice(0, -end.length) : null;
+}
+
+function actions(record, rows, again, edited) {
   const place = el("div", {});
-  const asked = record.question !== undefined && record.id;
+  const answered = record.question !== undefined && record.id && record.status !== "clarify";
   return el("div", {},
     el("p", { class: "buttons" },
-      asked && button("Right", (event) => judge(record, "right", { kind: "answer" }, event.currentTarget)),
-      asked && button("Wrong…", () => wrong(record)),
-      record.suql && button("Why isn’t … here?", () => whyNot(record, place)),
+      answered && judging(record, "right", "Right"),
+      answered && judging(record, "wrong", "Wrong…"),
+      whole(record) && button("Show all", () => place.replaceChildren(running("div", whole(record), "All rows", again, edited))),
+      FILTERS.test(record.suql) && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
       rows && take(record, rows)),

@@ -66,6 +66,7 @@ function stop() {
 
 function begin() {
   under?.drop();
+  if (location.hash) window.history.pushState(null, "", location.pathname);
   settle(null);
   log.replaceChildren();
   at("start").hidden = false;
@@ -169,7 +170,7 @@ function progressBar(data, seen) {
 async function failed(turn, place, text, seen, error) {
   const again = (words, options) => button(words, () => (turn.remove(), ask(text, options)), { class: "main" });
   if (under.ended(error)) {
-    place.replaceChildren(stopped(error), el("p", { class: "buttons" }, again("Ask again")));
+    place.replaceChildren(stopped(error), place.querySelector("[data-line=query]") ?? "", el("p", { class: "buttons" }, again("Ask again")));
     return;
   }
   if (error instanceof Problem) {
@@ -194,5 +195,10 @@ async function failed(turn, place, text, seen, error) {
   else place.replaceChildren(problem(error), el("p", { class: "buttons" }, again("Ask again")));
 }
 
-question.focus();
+addEventListener("popstate", () => {
+  const id = location.hash.slice(1);
+  if (id && !at(id)) open(id);
+  else if (!id) begin();
+});
+question.focus({ preventScroll: true });
 if (location.hash.length > 1) open(location.hash.slice(1));

@@ -13,7 +13,7 @@ async function choose(record) {
   const dialog = document.getElementById("dialog");
   const opener = document.activeElement;
   const told = el("div", {});
-  const name = el("input", { type: "text", required: true, maxlength: 100, pattern: "[\\w .\\-]+", list: "boards", title: "Letters, digits, blanks, dots and hyphens" });
+  const name = el("input", { type: "text", required: true, maxlength: 100, pattern: "[\\w .&\\-]+", list: "boards", title: "Letters, digits, blanks, dots, hyphens and &" });
   const { boards } = await get("boards").catch(() => ({ boards: [] }));
   const send = async (event) => {
     event.preventDefault();

@@ -7,7 +7,7 @@ import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
 import { read } from "./reader.js";
 import { reachable, rowsOf, selection } from "./rows.js";
-import { judge } from "./verdicts.js";
+import { judging } from "./verdicts.js";
 
 const NAMES_A_THING = /(^|[_ ])(id|no|nr|key|code|zip|postcode|year|phone)$/i;
 const PROSE = 60; // characters from which on a cell is wrapped
@@ -88,7 +88,7 @@ export function table(record, again, edited) {
   };
   const drawHeader = () => {
     const focused = [...header.querySelectorAll("button, input")].indexOf(document.activeElement);
-    header.replaceChildren(el("tr", { "aria-rowindex": many && 1 }, kept().map(headerCell), judged ? el("td", {}, el("span", { class: "quiet" }, "Verdict")) : null,
+    header.replaceChildren(el("tr", { "aria-rowindex": many && 1 }, kept().map(headerCell), judged ? el("th", { scope: "col", class: "verdict" }, "Check") : null,
       many && quotes.length ? el("th", { scope: "col" }, "Quotes") : null));
     if (filtering.getAttribute("aria-expanded") === "true") header.append(el("tr", {}, kept().map(filterCell), judged ? el("td") : null));
     header.querySelectorAll("button, input")[focused]?.focus();
@@ -226,7 +226,7 @@ export function table(record, again, edited) {
 }
 
 // How a column is shown: numbers to the right and as many decimals for all, long texts wrapped.
-function readColumn(column, at, values) {
+export function readColumn(column, at, values) {
   const number = NUMBER.test(column.type) && !column.type.endsWith("[]");
   const plain = number && NAMES_A_THING.test(column.name);
   const known = values.filter((value) => typeof value === "number");
@@ -242,7 +242,7 @@ function readColumn(column, at, values) {
   return { ...column, at, number, prose, list: column.type.endsWith("[]"), read };
 }
 
-function drawCell(column, value, evidence = []) {
+export function drawCell(column, value, evidence = []) {
   const text = column.read(value);
   const full = shown(value);
   if (!column.prose) {
@@ -293,11 +293,11 @@ function literal(value, column) {
 }
 
 function wrongQuote(record, quote) {
-  return record.id && button("wrong", (event) => judge(record, "wrong", { kind: "quote", evidence: quote }, event.currentTarget),
-    { class: "plain", "aria-label": "This quote is wrong" });
+  return record.id && judging(record, "wrong", "Mark as wrong", { kind: "quote", evidence: quote },
+    { class: "plain judging", "aria-label": "Mark as wrong: this quote" });
 }
 
 function rowButton(record, number) {
-  return button("wrong", (event) => judge(record, "wrong", { kind: "row", key: record.keys[number] }, event.currentTarget),
-    { class: "plain", "aria-label": `Row ${number + 1} is wrong` });
+  return judging(record, "wrong", "Mark as wrong", { kind: "row", key: record.keys[number] },
+    { class: "plain judging", "aria-label": `Mark as wrong: row ${number + 1}` });
 }

@@ -1,18 +1,39 @@
 // What a person says of an answer.
 
-import { call } from "./api.js";
+import { call, get } from "./api.js";
 import { button, el, toast } from "./dom.js";
 import { problem } from "./editor.js";
 
-// Gives a verdict, or takes it back where the button is pressed already.
-export async function judge(record, verdict, about, pressed, more = {}) {
-  const taken = pressed.getAttribute("aria-pressed") === "true";
-  await call("PUT", `answers/${record.id}/verdict`, { verdict: taken ? null : verdict, about, ...more });
-  pressed.setAttribute("aria-pressed", String(!taken));
-  toast(taken ? "Verdict withdrawn." : `Noted as ${verdict}.`);
+const ANSWER = { kind: "answer" };
+const write = ({ kind, key, evidence }) => kind + JSON.stringify(Object.entries(key ?? evidence ?? {}).sort());
+
+// A button that gives a verdict; pressed, it takes it back.
+export function judging(record, verdict, text, about = ANSWER, given = {}) {
+  const own = () => (record.verdicts ?? []).filter((each) => each.verdict === verdict &&
+    (write(each.about) === write(about) || (about === ANSWER && each.about.kind === "missing")));
+  const made = button(text, async () => {
+    const before = own();
+    if (!before.length && about === ANSWER && verdict === "wrong") return wrong(record, made);
+    for (const each of before) await judge(record, made, null, each.about);
+    if (!before.length) await judge(record, made, verdict, about);
+  }, { class: "judging", ...given });
+  made.draw = () => made.setAttribute("aria-pressed", String(own().length > 0));
+  made.draw();
+  return made;
 }
 
-export function wrong(record) {
+async function judge(record, opener, verdict, about, more = {}) {
+  ({ verdicts: record.verdicts } = await call("PUT", `answers/${record.id}/verdict`, { verdict, about, ...more }));
+  for (const each of opener.closest(".card").querySelectorAll(".judging")) each.draw();
+  toast(verdict ? `Noted as ${verdict}.` : "Verdict withdrawn.");
+  const { sampled_accuracy: drawn, accuracy } = await get("about");
+  const { judged, share, low, high } = drawn.judged ? drawn : accuracy;
+  const percent = (part) => (100 * part).toFixed(0);
+  document.getElementById("measured").textContent = judged
+    ? `${percent(share)} % of ${judged} judged (95 %: ${percent(low)}–${percent(high)} %)` : "none judged yet";
+}
+
+function wrong(record, opener) {
   const dialog = document.getElementById("dialog");
   const note = el("textarea", { rows: 2, maxlength: 2000 });
   const suql = el("textarea", { rows: 3 });
@@ -23,20 +44,18 @@ export function wrong(record) {
     event.preventDefault();
     const [column, ...rest] = name.value.split("=");
     const missing = rest.length > 0;
-    const about = missing ? { kind: "missing", key: { [column.trim()]: rest.join("=").trim() } } : { kind: "answer" };
-    const body = { verdict: "wrong", about };
+    const about = missing ? { kind: "missing", key: { [column.trim()]: rest.join("=").trim() } } : ANSWER;
+    const body = {};
     if (note.value.trim()) body.note = note.value.trim();
     if (suql.value.trim() && suql.value.trim() !== record.suql) body.expected = { suql: suql.value.trim() };
     try {
-      await call("PUT", `answers/${record.id}/verdict`, body);
+      await judge(record, opener, "wrong", about, body);
       dialog.close();
-      toast("Noted as wrong.");
     } catch (error) {
       told.replaceChildren(problem(error));
     }
   };
-  const opener = document.activeElement;
-  dialog.onclose = () => opener?.focus();
+  dialog.onclose = () => opener.focus();
   dialog.replaceChildren(
     el("form", { onsubmit: send },
       el("h2", {}, "What is wrong?"),
