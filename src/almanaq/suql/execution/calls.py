@@ -221,7 +221,9 @@ class TextCalls:
 
     async def _find_room(self, call: TextCall) -> None:
         """Return when a call may be made: a cache has its reply, or of those under way enough were served by one."""
-        while self._is_at_budget and not await self.kept(call):
+        if await self.kept(call):
+            return
+        while self._is_at_budget:
             if not self._under_way:
                 raise BudgetExceeded(
                     f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "

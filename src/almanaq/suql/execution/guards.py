@@ -129,7 +129,10 @@ def check_countable(plan: Plan) -> None:
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     select = plan.output.select
     one = len(texts) == 1 and texts[0].may_infer and [block for block, _ in plan.output.evidence] == [texts[0].block]
-    if not one or not isinstance(select, exp.Select) or not is_plain(select) or select.args.get("joins"):
+    plain = isinstance(select, exp.Select) and is_plain(select)
+    joined = [join.this.name for join in select.args.get("joins") or ()] if plain else []
+    # A join with the rows that the filter kept is the block's own.
+    if not one or not plain or (joined and texts[0].name not in joined):
         raise RefusedQueryError(
             "estimate: write the query whose rows are to be counted, with answer() in its WHERE and nowhere else, and "
             "without GROUP BY, DISTINCT, aggregates or LIMIT"
