@@ -129,10 +129,10 @@ def check_countable(plan: Plan) -> None:
     texts = [stage for stage in plan.stages if isinstance(stage, TextStage)]
     select = plan.output.select
     one = len(texts) == 1 and texts[0].may_infer and [block for block, _ in plan.output.evidence] == [texts[0].block]
-    plain = isinstance(select, exp.Select) and is_plain(select)
-    joined = [join.this.name for join in select.args.get("joins") or ()] if plain else []
+    block = select if isinstance(select, exp.Select) and is_plain(select) else None
+    joined = [join.this.name for join in block.args.get("joins") or ()] if block is not None else []
     # A join with the rows that the filter kept is the block's own.
-    if not one or not plain or (joined and texts[0].name not in joined):
+    if not one or block is None or (joined and texts[0].name not in joined):
         raise RefusedQueryError(
             "estimate: write the query whose rows are to be counted, with answer() in its WHERE and nowhere else, and "
             "without GROUP BY, DISTINCT, aggregates or LIMIT"
