@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses, concept, place_stems, triggers
-from almanaq.models.extractive.meaning import Meaning
 from almanaq.models.protocols import Quote
 from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
@@ -155,10 +154,6 @@ _OF_WHAT_IS_SHOWN = re.compile(
 )
 """What asks how a thing is, which it does not name: "is it quiet?", "do they have parking?"."""
 _DOUBT = 0.35
-_SETTLED = 2.0
-"""Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
-_BY_MEANING = 0.6
-"""What a clause counts that is read by its meaning, beside one that holds a cue."""
 _DENIED_AFTER = re.compile(
     r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
 )
@@ -200,7 +195,7 @@ def asks_yes_or_no(question: str) -> bool:
     return _ASKING.match(question) is not None
 
 
-def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = None) -> Polarity:
+def polarity(passages: Sequence[str], question: str) -> Polarity:
     """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
     of_places = _speaks_of_places(passages, question)
     asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
@@ -210,13 +205,8 @@ def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = N
             [] if looked_for is None else [Evidence(*each) for each in find_statements(passages, looked_for)]
         )
     if not asked:
-        evidence = _overlap_evidence(passages, rest)
-        if meaning is not None and not evidence:
-            # No concept knows the matter: clauses that mean nearly what is asked.
-            every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
-            evidence = _meant(every, meaning.near(question, [clause for _, clause in every]))
-        return _decide(evidence)
-    found = [_decide(_evidence(passages, concept, inverse, meaning)) for concept, inverse in asked]
+        return _decide(_overlap_evidence(passages, rest))
+    found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
@@ -256,30 +246,6 @@ def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept,
 
 def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[str]:
     return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in _STOPS and t not in _GENERIC]
-
-
-def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
-    """Return what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
-    by_cue = evidence_of(passages, matter, inverse)
-    if meaning is None or abs(sum(_voices(by_cue))) >= _SETTLED:
-        return by_cue
-    cued = {(item.passage, item.clause.start) for item in by_cue}
-    others = [
-        (number, clause)
-        for number, passage in enumerate(passages)
-        for clause in clauses(passage)
-        if (number, clause.start) not in cued
-    ]
-    meant = meaning.about(matter.name, [clause for _, clause in others])
-    return by_cue + _meant(others, [-weight if inverse else weight for weight in meant])
-
-
-def _meant(places: Sequence[tuple[int, Clause]], weights: Sequence[float]) -> list[Evidence]:
-    return [
-        Evidence(number, clause, weight * _BY_MEANING * (_DOUBT if clause.doubtful else 1.0), abs(weight) / 2)
-        for (number, clause), weight in zip(places, weights, strict=True)
-        if weight
-    ]
 
 
 def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False) -> list[Evidence]:
