@@ -42,8 +42,8 @@ _LONGEST_SUBJECT = 4
 _COMPLAINING = _stems("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
 _AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
 _BLAME = re.compile(rf"(?<!\S)(?:{'|'.join(sorted(_COMPLAINING))}|late|delai|damag|lost|wrong)(?!\S)")
-_DENIED_BEHIND = re.compile(
-    r"\S+ (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)"
+_DENIED_AFTER = re.compile(
+    r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
 )
 _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
 """Stems beside which a thing may not be so."""
@@ -116,7 +116,7 @@ def _assert(clause: Clause, found: Sequence[re.Match[str]]) -> float:
     """Return 1 for a clause that states what was found in it, -1 for one that denies it, 0 where that is not clear."""
     held = {match.start() for match in found}
     opposite = any(match[1] for match in found)  # "unfurnished" for "furnished"
-    if any(clause.negated(at) or _DENIED_BEHIND.match(clause.stems, at) for at in held):
+    if any(clause.negated(each.start()) or _DENIED_AFTER.match(clause.stems, each.end()) for each in found):
         return 0.0 if opposite else -1.0
     if opposite:
         return -1.0
@@ -147,16 +147,11 @@ _GENERIC = _stems(
 )
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
-_THIS = re.compile(r"\bthis [^\W\d_]+(?=\s)")
-"""The row that a question is about, "does this book have …": no matter that it asks about."""
 _OF_WHAT_IS_SHOWN = re.compile(
     r"\s*(?:is|are|do|does|has|have|can|could|would)\s+(?:it|they|there|you|we|i)\b", re.IGNORECASE
 )
 """What asks how a thing is, which it does not name: "is it quiet?", "do they have parking?"."""
 _DOUBT = 0.35
-_DENIED_AFTER = re.compile(
-    r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
-)
 _TIE = re.compile(
     r"(?:(?:and|but|yet|though|although|plus|however|also|still|that said|then again|on the other hand|on top of that|"
     r"on the plus side|nice touch|in its favor)(?:[,:]\s+|\s+))+(?=\S)",
@@ -197,15 +192,11 @@ def asks_yes_or_no(question: str) -> bool:
 
 def polarity(passages: Sequence[str], question: str) -> Polarity:
     """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
-    of_places = _speaks_of_places(passages, question)
-    asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
-    if not of_places and not (asked and (not rest or _OF_WHAT_IS_SHOWN.match(question))):
-        looked_for = read_statement(question)
-        return _decide(
-            [] if looked_for is None else [Evidence(*each) for each in find_statements(passages, looked_for)]
-        )
-    if not asked:
-        return _decide(_overlap_evidence(passages, rest))
+    of_places, of_what = _speaks_of_places(passages, question), _OF_WHAT_IS_SHOWN.match(question) is not None
+    asked, others = matters(question, of_places or of_what)
+    if not asked or (others and not of_places and not of_what):
+        wanted = read_statement(question)
+        return _decide([] if wanted is None else [Evidence(*each) for each in find_statements(passages, wanted)])
     found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
@@ -228,7 +219,7 @@ def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
 @lru_cache(maxsize=1_000)
 def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
     """Return the concepts that a question asks about (with whether for the opposite), and its other stems."""
-    tokens = [stem(word) for word in words(_THIS.sub("this", question))]
+    tokens = [stem(word) for word in words(question)]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
     for trigger in triggers(of_places):
@@ -295,24 +286,6 @@ def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
 
 def _is_denied(clause: Clause) -> bool:
     return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
-
-
-def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evidence]:
-    if not keys:
-        return []
-    found = []
-    for number, passage in enumerate(passages):
-        for clause in clauses(passage):
-            held = set(clause.stems.split())
-            hits = [key for key in set(keys) if key in held]
-            if len(hits) * 3 >= len(set(keys)) * 2:
-                at = min(f" {clause.stems} ".index(f" {hit} ") for hit in hits)
-                # What was asked for is itself denied: "seating outdoors is not available".
-                last = "|".join(map(re.escape, hits))
-                denial = rf"(?<!\S)(?:{last}) (?:is|are|was|were|do|doe|did|has|have|had) (?:not|never)(?!\S)"
-                weight = -1.0 if clause.negated(at) or re.search(denial, clause.stems) else 1.0
-                found.append(Evidence(number, clause, weight * (_DOUBT if clause.doubtful else 1.0)))
-    return found
 
 
 def _decide(evidence: Sequence[Evidence]) -> Polarity:
