@@ -82,7 +82,7 @@ def test_the_quotes_of_a_reply_are_on_its_side_the_plainest_first() -> None:
     passages = ("Dogs, perhaps?", "No dogs allowed.", "And our poodle got a bowl of water, which he spilled.", "A dog!")
     yes = evaluate(passages, "is it dog friendly?", compared=("Yes",))
     assert yes.value == "Yes"
-    assert yes.quotes[0].text == "our poodle got a bowl of water, which he spilled."
+    assert yes.quotes[0].text == "And our poodle got a bowl of water, which he spilled."
     assert 1 not in {quote.passage for quote in yes.quotes}
     no = evaluate((*passages[:2], "We had to leave our dog at home."), "is it dog friendly?", compared=("Yes",))
     assert (no.value, {quote.passage for quote in no.quotes}) == ("No", {1, 2})

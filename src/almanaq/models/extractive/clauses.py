@@ -84,7 +84,7 @@ def clauses(passage: str) -> tuple[Clause, ...]:
         cuts = [sentence.start(), *(m.end() for m in _TURN.finditer(passage, *sentence.span())), sentence.end()]
         question = sentence[0].rstrip().endswith("?")
         for start, end in pairwise(cuts):
-            text = passage[start:end].strip()
+            text = passage[start:end].strip().rstrip(" ,;:")
             if text:
                 place = passage.index(text, start)
                 tokens = tokens_of(text)

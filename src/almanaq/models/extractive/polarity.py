@@ -152,11 +152,6 @@ _OF_WHAT_IS_SHOWN = re.compile(
 )
 """What asks how a thing is, which it does not name: "is it quiet?", "do they have parking?"."""
 _DOUBT = 0.35
-_TIE = re.compile(
-    r"(?:(?:and|but|yet|though|although|plus|however|also|still|that said|then again|on the other hand|on top of that|"
-    r"on the plus side|nice touch|in its favor)(?:[,:]\s+|\s+))+(?=\S)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +164,8 @@ class Evidence:
     strength: float = 0.0
 
     def quote(self) -> Quote:
-        """Return the clause as a quote, without the words that only tie it to the one before."""
-        tie = _TIE.match(self.clause.text)
-        skip = tie.end() if tie else 0
-        return Quote(self.passage, self.clause.start + skip, self.clause.text[skip:].rstrip(" ,;:"))
+        """Return the clause as a quote."""
+        return Quote(self.passage, self.clause.start, self.clause.text)
 
 
 @dataclass(frozen=True, slots=True)
