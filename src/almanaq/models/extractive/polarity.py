@@ -7,7 +7,7 @@ for, or deny it; likeness alone decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -90,8 +90,8 @@ def read_statement(question: str) -> Statement | None:
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 
 
-def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[tuple[int, Clause, float]]:
-    """Yield the clauses that say what is asked for, with their passage: 1 for yes, -1 for no."""
+def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[Evidence]:
+    """Yield the clauses that say what is asked for: 1 for yes, -1 for no."""
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
             found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
@@ -104,7 +104,7 @@ def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[tuple
             else:
                 weight = _assert(clause, found)
             if weight:
-                yield number, clause, weight
+                yield Evidence(number, clause, weight)
 
 
 @lru_cache(maxsize=5_000)
@@ -189,7 +189,7 @@ def polarity(passages: Sequence[str], question: str) -> Polarity:
     asked, others = matters(question, of_places or of_what)
     if not asked or (others and not of_places and not of_what):
         wanted = read_statement(question)
-        return _decide([] if wanted is None else [Evidence(*each) for each in find_statements(passages, wanted)])
+        return _decide([] if wanted is None else list(find_statements(passages, wanted)))
     found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
@@ -323,17 +323,16 @@ def sides(options: Sequence[str]) -> tuple[str, str] | None:
 
 
 def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | None, tuple[Quote, ...]]:
-    """Choose the option that most words of the passages speak for; None where neither side is ahead."""
-    named = sides(options)
-    evidence = evidence_of(passages, concept("sentiment")) if named is not None else []
+    """Choose the option of a positive and a negative one that most words speak for; None where neither is ahead."""
+    named, evidence = sides(options), evidence_of(passages, concept("sentiment"))
     if named is None or not evidence:
         return None, ()
     ahead = sum(item.weight for item in evidence)
     if abs(ahead) < _CLEAR:
-        return next((option for option in options if canonical(option) in _NEUTRAL), None), _quotes(evidence)
-    agreeing = [item for item in evidence if (item.weight > 0) == (ahead > 0)]
-    return named[0] if ahead > 0 else named[1], _quotes(agreeing)
+        return next((option for option in options if canonical(option) in _NEUTRAL), None), quotes_of(evidence)
+    return named[ahead < 0], quotes_of(item for item in evidence if (item.weight > 0) == (ahead > 0))
 
 
-def _quotes(evidence: Sequence[Evidence]) -> tuple[Quote, ...]:
+def quotes_of(evidence: Iterable[Evidence]) -> tuple[Quote, ...]:
+    """Return the first three quotes, each once."""
     return tuple(dict.fromkeys(item.quote() for item in evidence))[:3]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
-from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, sentiment, sides
+from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, quotes_of, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.protocols import LinkRequest, Quote, TextCall, TextReply
 from almanaq.sample import read_toml
@@ -57,8 +57,7 @@ def _read(call: TextCall) -> TextReply:
         return _option(call) if call.options else _span(call)
     if is_yes_or_no(call):
         found = polarity(call.passages, call.question)
-        quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
-        return yes_or_no_reply(call, found.verdict, quotes)
+        return yes_or_no_reply(call, found.verdict, quotes_of(found.evidence))
     if sides(call.options) is not None:
         return _choice(call, *sentiment(call.passages, call.options))
     if call.options:
