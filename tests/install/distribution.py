@@ -133,7 +133,7 @@ def test_it_runs_where_nothing_else_is(made: Path, version: str, tmp_path: Path)
     said(python, "-c", "import almanaq")
     seconds = min(float(said(python, "-c", IMPORT)) for _ in range(5))
     print(json.dumps({"Python": version, "import in s": round(seconds, 3)}))
-    (tmp_path / "stays.csv").write_text("id,notes\n1,Peaceful at night.\n2,A tram passes all night.\n")
+    (tmp_path / "stays.csv").write_text("id,notes\n1,Silent at night.\n2,A tram passes all night.\n")
     query = "SELECT id FROM stays WHERE answer(notes, 'is it silent at night?') = 'Yes'"
     asked = ["sql", query, "--db", tmp_path / "stays.csv", "--format", "json"]
     assert json.loads(said(tmp_path / "venv" / "bin" / "almanaq", *asked))["rows"] == [[1]]
