@@ -132,7 +132,7 @@ def command_of(path: str) -> str:
             return f"python -m {name.removesuffix('.__main__')}"
     if path in _MADE_ELSEWHERE:
         return _MADE_ELSEWHERE[path]
-    first = re.sub(r"_(first.*|unseen|before|words_only|notes|first_lexicon)$", "", file.stem)
+    first = re.sub(r"_(first.*|unseen|before|notes|first_lexicon)$", "", file.stem)
     beside = file.with_name(f"{first}.py")
     if beside.exists():
         return f"python -m {beside.relative_to(ROOT).with_suffix('').as_posix().replace('/', '.')}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.models.embedders.base import LexicalEmbedder
-from almanaq.models.extractive import LocalLinker, LocalReader, meaning
+from almanaq.models.extractive import LocalLinker, LocalReader
 from almanaq.models.extractive.polarity import sides
 from almanaq.models.protocols import LinkRequest, TextCall, TextReply
 
@@ -79,48 +78,11 @@ def test_most_passages_that_speak_of_it_decide() -> None:
     assert {quote.passage for quote in found.quotes} == {0, 3}
 
 
-class TwoSides:
-    """An embedder in whose vectors a clause with the word "glow" is the likes of "it is romantic", others are alike."""
-
-    name = "local"
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        self.asked += texts
-        probes = meaning._probes()
-        at = probes.places["romantic"]
-        toward = probes.relevance[at, :-1] / np.linalg.norm(probes.relevance[at, :-1])
-        toward = toward + probes.leaning[at, :-1] / np.linalg.norm(probes.leaning[at, :-1])
-        sides = [toward if "glow" in text else -toward for text in texts]
-        return np.array([side / np.linalg.norm(side) for side in sides], np.float32)
-
-
-def test_clauses_without_known_words_are_read_by_their_meaning() -> None:
-    embedder = TwoSides()
-    reader, call = (
-        LocalReader(embedder),
-        TextCall("answer", ("The soup was hot.", "All aglow."), "is the restaurant romantic?"),
-    )
-    found = reader.evaluate(call)
-    assert (found.value, [quote.text for quote in found.quotes]) == ("Yes", ["All aglow."])
-    assert reader.evaluate(call) == found
-    assert sorted(embedder.asked) == ["All aglow.", "The soup was hot."]  # each once
-
-
-def test_meaning_is_not_asked_where_words_settle_it() -> None:
-    embedder = TwoSides()
-    passages = ("Such a romantic room.", "Romantic, with candles.", "The soup glows.")
-    assert LocalReader(embedder).evaluate(TextCall("answer", passages, "is it romantic?")).value == "Yes"
-    assert embedder.asked == []
-
-
 def test_the_quotes_of_a_reply_are_on_its_side_the_plainest_first() -> None:
     passages = ("Dogs, perhaps?", "No dogs allowed.", "And our poodle got a bowl of water, which he spilled.", "A dog!")
     yes = evaluate(passages, "is it dog friendly?", compared=("Yes",))
     assert yes.value == "Yes"
-    assert yes.quotes[0].text == "our poodle got a bowl of water, which he spilled."
+    assert yes.quotes[0].text == "And our poodle got a bowl of water, which he spilled."
     assert 1 not in {quote.passage for quote in yes.quotes}
     no = evaluate((*passages[:2], "We had to leave our dog at home."), "is it dog friendly?", compared=("Yes",))
     assert (no.value, {quote.passage for quote in no.quotes}) == ("No", {1, 2})

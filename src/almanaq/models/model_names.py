@@ -93,7 +93,7 @@ def open_models(
     named = "local" if embedder is None else embedder
     vectors = open_embedder(named, settings=settings) if isinstance(named, str) else as_embedder(named)
     if spec is None or spec == "local":
-        return _make_local_models(vectors, cache=cache)
+        return _make_local_models(vectors)
     if isinstance(spec, str) and spec.startswith("replay:") and spec != "replay:":
         spec = import_bench("replay", "a replayed model").ReplayingModel(spec.removeprefix("replay:"))
     if isinstance(spec, str) and (added := _open_plugin(spec)) is not None:
@@ -180,11 +180,10 @@ def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> La
     return CachedModel(wrapped, ReplyCache(file), identity=getattr(model, "identity", model.name))
 
 
-def _make_local_models(embedder: Embedder, *, cache: bool = False) -> Models:
+def _make_local_models(embedder: Embedder) -> Models:
     from almanaq.models.extractive import LocalLinker, LocalReader
 
-    reader = LocalReader(embedder, folder=default_cache_folder() if cache else None)
-    return Models("local", reader, LocalLinker(), embedder)
+    return Models("local", LocalReader(), LocalLinker(), embedder)
 
 
 def _open_plugin(spec: str) -> LanguageModel | Reader | None:
@@ -225,7 +224,7 @@ def _make_models(model: LanguageModel, embedder: Embedder, settings: ModelSettin
 
     language = reading = wrap_model(model, settings, cache)
     if not reads_texts(model.name):  # it writes queries alone
-        return replace(_make_local_models(embedder, cache=cache), name=model.name, language=language)
+        return replace(_make_local_models(embedder), name=model.name, language=language)
     if settings.batch_api:
         from almanaq.models.batch_api import MOST_REQUESTS, BatchModel, batch_price
 

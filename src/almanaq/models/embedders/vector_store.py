@@ -5,18 +5,14 @@ Each vector is stored with a checksum over it and its key: a damaged one is comp
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 import sqlite3
-import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +36,13 @@ class VectorStore:
 
     Args:
         embedder: its name is the store's key, so it must identify the weights.
-        part: the kind of texts, where they have a file of their own.
-        most: the maximum number of vectors; the oldest are dropped.
     """
 
-    def __init__(self, folder: Path | None, embedder: Embedder, *, part: str = "", most: int | None = None) -> None:
-        self.embedder, self._most = as_embedder(embedder), most
+    def __init__(self, folder: Path | None, embedder: Embedder) -> None:
+        self.embedder = as_embedder(embedder)
         # Readable, and unique to an embedder.
         readable = re.sub(r"[^A-Za-z0-9._-]+", "-", embedder.name)[:60]
-        name = f"{readable}-{hashlib.sha256(embedder.name.encode()).hexdigest()[:10]}" + (f"-{part}" if part else "")
+        name = f"{readable}-{hashlib.sha256(embedder.name.encode()).hexdigest()[:10]}"
         self.file = None if folder is None else folder / f"{name}.sqlite"
         self._memory: dict[bytes, bytes] = {}
 
@@ -107,16 +101,11 @@ class VectorStore:
     def _write(self, new: Mapping[bytes, bytes]) -> None:
         if self.file is None:
             self._memory.update(new)
-            while self._most is not None and len(self._memory) > self._most:
-                self._memory.pop(next(iter(self._memory)))
             return
         with self._open() as connection, connection:
             # REPLACE: another process may have embedded the same text meanwhile, and damaged vectors are overwritten.
             rows = [(key, vector, _checksum(key, vector)) for key, vector in new.items()]
             connection.executemany("INSERT OR REPLACE INTO vectors (key, vector, sum) VALUES (?, ?, ?)", rows)
-            if self._most is not None:
-                newest = "(SELECT max(rowid) FROM vectors)"
-                connection.execute(f"DELETE FROM vectors WHERE rowid <= {newest} - ?", (self._most,))
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -149,56 +138,3 @@ def _embed(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
     if not np.isfinite(made).all():
         raise ModelError(f"embedder {embedder.name!r} gave a vector with values that are not finite")
     return made
-
-
-_TEXTS_PER_BATCH = 256
-"""Texts per batch: a fraction of a second, after which newly requested texts may join."""
-
-
-@dataclass(eq=False)
-class _PendingTexts:
-    vectors: dict[str, asyncio.Future[Vectors]] = field(default_factory=dict)
-    task: asyncio.Task[None] | None = None
-
-
-class VectorBatcher:
-    """Embeds the texts of concurrent calls together, each once, in a thread beside the event loop."""
-
-    def __init__(self, store: VectorStore) -> None:
-        self._store = store
-        self._lock = threading.Lock()
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _PendingTexts] = WeakKeyDictionary()
-
-    async def get_vectors(self, texts: Sequence[str]) -> Mapping[str, Vectors]:
-        """Return the unit vector of each text. Raises as VectorStore.vectors does."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            wanted = self._loops.setdefault(loop, _PendingTexts())
-        waiting = {
-            text: wanted.vectors.get(text) or wanted.vectors.setdefault(text, loop.create_future()) for text in texts
-        }
-        if wanted.task is None or wanted.task.done():
-            wanted.task = loop.create_task(self._embed(wanted))
-        await asyncio.wait(waiting.values())
-        return {text: vector.result() for text, vector in waiting.items()}
-
-    async def _embed(self, wanted: _PendingTexts) -> None:
-        await asyncio.sleep(0)  # let the calls that started together add their texts
-        try:
-            while wanted.vectors:
-                # Sorted by length, as an embedder pads the texts of a batch to the longest.
-                chunk = sorted(wanted.vectors, key=len)[:_TEXTS_PER_BATCH]
-                try:
-                    found = await asyncio.to_thread(self._store.vectors, chunk)
-                except Exception as problem:
-                    for text in chunk:
-                        waiting = wanted.vectors.pop(text)
-                        waiting.set_exception(problem)
-                        waiting.exception()  # retrieved: asyncio need not report an error without waiters
-                    continue
-                for text, vector in zip(chunk, found, strict=True):
-                    wanted.vectors.pop(text).set_result(vector)
-        finally:
-            for left in wanted.vectors.values():
-                left.cancel()
-            wanted.vectors.clear()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from math import log
 
 from almanaq.text.words import QUESTION_WORDS, STOPWORDS, stem
@@ -267,13 +267,6 @@ _BEFORE = frozenset(
 _AFTER = frozenset(
     "and or , . ) ( in of is was to for people residents inhabitants who which that on at by from as \" 's".split()
 )
-_CUES = {
-    stem(word): word
-    for word in """born died founded established located opened known written directed won released population capacity
-    headquartered nicknamed married""".split()
-}
-_CUE_REACH = 4
-_BRACKET_REACH = 12
 _DESCRIBES = re.compile(r"(?:ed|ing|ly)$")
 
 
@@ -305,25 +298,17 @@ class Scene:
         self._focused = [len({stems[k] for k in range(a, b) if self._focus[k]}) for a, b in self.read.sentences]
         self._best = max(self._worth, default=0.0)
         self._most_focused = max(self._focused, default=0)
-        # The name that opens a text is what the text is about, and rarely the answer.
-        opening = takewhile(lambda token: token.text[0].isupper() or token.lower in INNER, self.tokens[:8])
-        self._subject = frozenset(token.stem for token in opening)
         self.covered = len(question.stems & set(stems)) / max(1, len(question.stems))
         self.focused = len(question.focus & set(stems)) / max(1, len(question.focus))
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield what could answer, in the sentences that share most with the question."""
         order = sorted(range(len(self._worth)), key=lambda s: (-self._worth[s] - self._focused[s] / 2, s))
-        seen: set[tuple[str, ...]] = set()
         for sentence in sorted(order[:_MOST_SENTENCES]):
             for first, last in _spans(self.tokens, *self.read.sentences[sentence]):
                 span = (first, last, *self.read.sentences[sentence])
                 features = self._form(*span) | self._overlap(first, last) | self._sentence(sentence)
-                features |= self._nearness(*span) | self._cues(*span)
-                words = tuple(token.lower for token in self.tokens[first:last])
-                if words in seen:
-                    features["again"] = 1.0
-                seen.add(words)
+                features |= self._nearness(*span)
                 yield Candidate(first, last, sentence, features)
 
     def _form(self, first: int, last: int, start: int, end: int) -> Features:
@@ -341,14 +326,9 @@ class Scene:
             f"{kind}|< {before}",
             f"{form}|< {before}",
             f"{form}|> {after}",
-            f"{kind}|{form}|< {before}",
             f"from {_case(span[0])} to {_case(span[-1])}",
         ]
         names += self._edges(first, last, start, end)
-        if any(token.text == "," for token in span):
-            names += ["comma", f"comma|{form}"]
-        if any(token.lower == "and" for token in span):
-            names.append("and")
         return dict.fromkeys(names, 1.0)
 
     def _edges(self, first: int, last: int, start: int, end: int) -> Iterator[str]:
@@ -389,8 +369,6 @@ class Scene:
             found["head after"] = 1.0
         if head and head in [token.stem for token in self.tokens[max(0, first - 2) : first]]:
             found["head before"] = 1.0
-        if all(s in self._subject for s in stems if s):
-            found |= {"subject": 1.0, f"{self.question.kind}|subject": 1.0}
         return found
 
     def _sentence(self, sentence: int) -> Features:
@@ -418,22 +396,6 @@ class Scene:
             found |= {"focus before": 1.0, "focus just before": 1 / (first - before[-1])}
         if after:
             found |= {"focus after": 1.0, "focus just after": 1 / (after[0] - last + 1)}
-        return found
-
-    def _cues(self, first: int, last: int, start: int, end: int) -> Features:
-        tokens, kind, found = self.tokens, self.question.kind, Features()
-        left = [token.text for token in tokens[max(start, first - _BRACKET_REACH) : first]]
-        if "(" in left and ")" not in left and ")" in [t.text for t in tokens[last : min(end, last + _BRACKET_REACH)]]:
-            found["in brackets"] = 1.0
-        if left and last < end and left[-1] in '"“' and tokens[last].text in '"”':
-            found |= {"quoted": 1.0, f"{kind}|quoted": 1.0}
-        if left[-1:] and left[-1].lower() in ("a", "an", "the") and left[-2:-1] in (["is"], ["was"], ["are"], ["were"]):
-            found["is a"] = 1.0
-        for token in tokens[max(start, first - _CUE_REACH) : first]:
-            if cue := _CUES.get(token.stem):
-                found |= {f"cue {cue}": 1.0, f"{kind}|cue {cue}": 1.0}
-                if token.stem in self.question.stems:
-                    found[f"asked cue {cue}"] = 1.0
         return found
 
 

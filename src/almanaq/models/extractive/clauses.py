@@ -37,7 +37,6 @@ _HEARSAY = re.compile(
 _HEDGES = frozenset(
     "might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if".split()
 )
-_CONTRACTED = {"can't": ["cannot"], "won't": ["will", "not"], "cant": ["cannot"], "dont": ["do", "not"]}
 _NEGATION_REACH = 6
 _BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
 """Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
@@ -85,7 +84,7 @@ def clauses(passage: str) -> tuple[Clause, ...]:
         cuts = [sentence.start(), *(m.end() for m in _TURN.finditer(passage, *sentence.span())), sentence.end()]
         question = sentence[0].rstrip().endswith("?")
         for start, end in pairwise(cuts):
-            text = passage[start:end].strip()
+            text = passage[start:end].strip().rstrip(" ,;:")
             if text:
                 place = passage.index(text, start)
                 tokens = tokens_of(text)
@@ -100,9 +99,7 @@ def tokens_of(text: str) -> list[str]:
     for match in _TOKEN.finditer(text):
         word = match[0].casefold().replace("\u2019", "'")
         head, mark, tail = word.partition("'")
-        if word in _CONTRACTED:
-            found += _CONTRACTED[word]
-        elif mark and tail == "t" and head.endswith("n"):
+        if mark and tail == "t" and head.endswith("n"):
             found += [head[:-1], "not"]
         else:
             found += [head, tail] if mark and tail != "s" else [head]

@@ -7,12 +7,11 @@ for, or deny it; likeness alone decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses, concept, place_stems, triggers
-from almanaq.models.extractive.meaning import Meaning
 from almanaq.models.protocols import Quote
 from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
@@ -43,8 +42,8 @@ _LONGEST_SUBJECT = 4
 _COMPLAINING = _stems("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
 _AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
 _BLAME = re.compile(rf"(?<!\S)(?:{'|'.join(sorted(_COMPLAINING))}|late|delai|damag|lost|wrong)(?!\S)")
-_DENIED_BEHIND = re.compile(
-    r"\S+ (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)"
+_DENIED_AFTER = re.compile(
+    r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
 )
 _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
 """Stems beside which a thing may not be so."""
@@ -91,8 +90,8 @@ def read_statement(question: str) -> Statement | None:
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 
 
-def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[tuple[int, Clause, float]]:
-    """Yield the clauses that say what is asked for, with their passage: 1 for yes, -1 for no."""
+def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[Evidence]:
+    """Yield the clauses that say what is asked for: 1 for yes, -1 for no."""
     for number, passage in enumerate(passages):
         for clause in clauses(passage):
             found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
@@ -105,7 +104,7 @@ def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[tuple
             else:
                 weight = _assert(clause, found)
             if weight:
-                yield number, clause, weight
+                yield Evidence(number, clause, weight)
 
 
 @lru_cache(maxsize=5_000)
@@ -117,7 +116,7 @@ def _assert(clause: Clause, found: Sequence[re.Match[str]]) -> float:
     """Return 1 for a clause that states what was found in it, -1 for one that denies it, 0 where that is not clear."""
     held = {match.start() for match in found}
     opposite = any(match[1] for match in found)  # "unfurnished" for "furnished"
-    if any(clause.negated(at) or _DENIED_BEHIND.match(clause.stems, at) for at in held):
+    if any(clause.negated(each.start()) or _DENIED_AFTER.match(clause.stems, each.end()) for each in found):
         return 0.0 if opposite else -1.0
     if opposite:
         return -1.0
@@ -148,25 +147,11 @@ _GENERIC = _stems(
 )
 """Words that nearly every text of the kind holds: they do not tell what is asked for."""
 
-_THIS = re.compile(r"\bthis [^\W\d_]+(?=\s)")
-"""The row that a question is about, "does this book have …": no matter that it asks about."""
 _OF_WHAT_IS_SHOWN = re.compile(
     r"\s*(?:is|are|do|does|has|have|can|could|would)\s+(?:it|they|there|you|we|i)\b", re.IGNORECASE
 )
 """What asks how a thing is, which it does not name: "is it quiet?", "do they have parking?"."""
 _DOUBT = 0.35
-_SETTLED = 2.0
-"""Voices by which one side is ahead from which meaning is not asked: reading it costs far more than words do."""
-_BY_MEANING = 0.6
-"""What a clause counts that is read by its meaning, beside one that holds a cue."""
-_DENIED_AFTER = re.compile(
-    r" (?:is|are|was|were|do|doe|did|has|have|had|can|could|will|would)(?: \S+)? (?:not|never)(?!\S)(?! onli| just)"
-)
-_TIE = re.compile(
-    r"(?:(?:and|but|yet|though|although|plus|however|also|still|that said|then again|on the other hand|on top of that|"
-    r"on the plus side|nice touch|in its favor)(?:[,:]\s+|\s+))+(?=\S)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +164,8 @@ class Evidence:
     strength: float = 0.0
 
     def quote(self) -> Quote:
-        """Return the clause as a quote, without the words that only tie it to the one before."""
-        tie = _TIE.match(self.clause.text)
-        skip = tie.end() if tie else 0
-        return Quote(self.passage, self.clause.start + skip, self.clause.text[skip:].rstrip(" ,;:"))
+        """Return the clause as a quote."""
+        return Quote(self.passage, self.clause.start, self.clause.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,23 +183,14 @@ def asks_yes_or_no(question: str) -> bool:
     return _ASKING.match(question) is not None
 
 
-def polarity(passages: Sequence[str], question: str, meaning: Meaning | None = None) -> Polarity:
+def polarity(passages: Sequence[str], question: str) -> Polarity:
     """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
-    of_places = _speaks_of_places(passages, question)
-    asked, rest = matters(question, of_places or _OF_WHAT_IS_SHOWN.match(question) is not None)
-    if not of_places and not (asked and (not rest or _OF_WHAT_IS_SHOWN.match(question))):
-        looked_for = read_statement(question)
-        return _decide(
-            [] if looked_for is None else [Evidence(*each) for each in find_statements(passages, looked_for)]
-        )
-    if not asked:
-        evidence = _overlap_evidence(passages, rest)
-        if meaning is not None and not evidence:
-            # No concept knows the matter: clauses that mean nearly what is asked.
-            every = [(number, clause) for number, passage in enumerate(passages) for clause in clauses(passage)]
-            evidence = _meant(every, meaning.near(question, [clause for _, clause in every]))
-        return _decide(evidence)
-    found = [_decide(_evidence(passages, concept, inverse, meaning)) for concept, inverse in asked]
+    of_places, of_what = _speaks_of_places(passages, question), _OF_WHAT_IS_SHOWN.match(question) is not None
+    asked, others = matters(question, of_places or of_what)
+    if not asked or (others and not of_places and not of_what):
+        wanted = read_statement(question)
+        return _decide([] if wanted is None else list(find_statements(passages, wanted)))
+    found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
@@ -238,7 +212,7 @@ def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
 @lru_cache(maxsize=1_000)
 def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept, bool], ...], tuple[str, ...]]:
     """Return the concepts that a question asks about (with whether for the opposite), and its other stems."""
-    tokens = [stem(word) for word in words(_THIS.sub("this", question))]
+    tokens = [stem(word) for word in words(question)]
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
     for trigger in triggers(of_places):
@@ -256,30 +230,6 @@ def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept,
 
 def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[str]:
     return [t for i, t in enumerate(tokens) if free[i] and i != skip and t not in _STOPS and t not in _GENERIC]
-
-
-def _evidence(passages: Sequence[str], matter: Concept, inverse: bool, meaning: Meaning | None) -> list[Evidence]:
-    """Return what cues say; where fewer than two passages are ahead by them, also what the other clauses mean."""
-    by_cue = evidence_of(passages, matter, inverse)
-    if meaning is None or abs(sum(_voices(by_cue))) >= _SETTLED:
-        return by_cue
-    cued = {(item.passage, item.clause.start) for item in by_cue}
-    others = [
-        (number, clause)
-        for number, passage in enumerate(passages)
-        for clause in clauses(passage)
-        if (number, clause.start) not in cued
-    ]
-    meant = meaning.about(matter.name, [clause for _, clause in others])
-    return by_cue + _meant(others, [-weight if inverse else weight for weight in meant])
-
-
-def _meant(places: Sequence[tuple[int, Clause]], weights: Sequence[float]) -> list[Evidence]:
-    return [
-        Evidence(number, clause, weight * _BY_MEANING * (_DOUBT if clause.doubtful else 1.0), abs(weight) / 2)
-        for (number, clause), weight in zip(places, weights, strict=True)
-        if weight
-    ]
 
 
 def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False) -> list[Evidence]:
@@ -331,24 +281,6 @@ def _is_denied(clause: Clause) -> bool:
     return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 
 
-def _overlap_evidence(passages: Sequence[str], keys: Sequence[str]) -> list[Evidence]:
-    if not keys:
-        return []
-    found = []
-    for number, passage in enumerate(passages):
-        for clause in clauses(passage):
-            held = set(clause.stems.split())
-            hits = [key for key in set(keys) if key in held]
-            if len(hits) * 3 >= len(set(keys)) * 2:
-                at = min(f" {clause.stems} ".index(f" {hit} ") for hit in hits)
-                # What was asked for is itself denied: "seating outdoors is not available".
-                last = "|".join(map(re.escape, hits))
-                denial = rf"(?<!\S)(?:{last}) (?:is|are|was|were|do|doe|did|has|have|had) (?:not|never)(?!\S)"
-                weight = -1.0 if clause.negated(at) or re.search(denial, clause.stems) else 1.0
-                found.append(Evidence(number, clause, weight * (_DOUBT if clause.doubtful else 1.0)))
-    return found
-
-
 def _decide(evidence: Sequence[Evidence]) -> Polarity:
     """Let each passage have one voice, as loud as it is clear; the louder side decides, a draw is a no."""
     voices = _voices(evidence)
@@ -391,17 +323,16 @@ def sides(options: Sequence[str]) -> tuple[str, str] | None:
 
 
 def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | None, tuple[Quote, ...]]:
-    """Choose the option that most words of the passages speak for; None where neither side is ahead."""
-    named = sides(options)
-    evidence = evidence_of(passages, concept("sentiment")) if named is not None else []
+    """Choose the option of a positive and a negative one that most words speak for; None where neither is ahead."""
+    named, evidence = sides(options), evidence_of(passages, concept("sentiment"))
     if named is None or not evidence:
         return None, ()
     ahead = sum(item.weight for item in evidence)
     if abs(ahead) < _CLEAR:
-        return next((option for option in options if canonical(option) in _NEUTRAL), None), _quotes(evidence)
-    agreeing = [item for item in evidence if (item.weight > 0) == (ahead > 0)]
-    return named[0] if ahead > 0 else named[1], _quotes(agreeing)
+        return next((option for option in options if canonical(option) in _NEUTRAL), None), quotes_of(evidence)
+    return named[ahead < 0], quotes_of(item for item in evidence if (item.weight > 0) == (ahead > 0))
 
 
-def _quotes(evidence: Sequence[Evidence]) -> tuple[Quote, ...]:
+def quotes_of(evidence: Iterable[Evidence]) -> tuple[Quote, ...]:
+    """Return the first three quotes, each once."""
     return tuple(dict.fromkeys(item.quote() for item in evidence))[:3]

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from almanaq.models.embedders.minilm import LocalEmbedder, local_is_installed
-from almanaq.models.embedders.vector_store import VectorBatcher, Vectors, VectorStore
 from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
-from almanaq.models.extractive.meaning import Meaning, MissingVectors, look_up
-from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, sentiment, sides
+from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, quotes_of, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
-from almanaq.models.protocols import Embedder, LinkRequest, Quote, TextCall, TextReply
+from almanaq.models.protocols import LinkRequest, Quote, TextCall, TextReply
 from almanaq.sample import read_toml
 from almanaq.text.words import decode_entities, stem, stems, text_similarity
 from almanaq.values import canonical, parse_typed, write_list
-
-_MOST_CLAUSES = 100_000
-"""Clauses whose vectors are kept: 180 MB on disk."""
 
 _SENTENCES = 3
 """Sentences of a summary."""
@@ -31,62 +24,40 @@ _NO = frozenset({"no", "false"})
 class LocalReader:
     """A Reader that finds evidence by words: fit for yes-or-no questions about common matters, and for spans.
 
-    Yes and no are what most passages that speak of the matter say; every reply quotes its evidence. MiniLM reads
-    clauses without known words where `embedder` is that, or None and the extra `local` is installed.
+    Yes and no are what most passages that speak of the matter say; every reply quotes its evidence.
     """
 
     name = "local"
     remote = False
     paid = False
 
-    def __init__(self, embedder: Embedder | None = None, *, folder: Path | None = None) -> None:
-        if embedder is None and local_is_installed():
-            embedder = LocalEmbedder()
-        self._meaning: Meaning | None = None
-        if embedder is not None and embedder.name == "local":
-            store = VectorStore(folder, embedder, part="clauses", most=_MOST_CLAUSES)
-            self._meaning, self._gathered = Meaning(store.vectors), VectorBatcher(store)
-
     async def read(self, call: TextCall) -> TextReply:
-        """Return what the document says, as far as words show it; clauses of many calls are embedded together."""
-        if self._meaning is None:
-            return _reply(call, None)
-        known: dict[str, Vectors] = {}
-        while True:
-            try:
-                return _reply(call, Meaning(look_up(known)))
-            except MissingVectors as missing:
-                known |= await self._gathered.get_vectors(missing.texts)
+        """Return what the document says, as far as words show it."""
+        return self.evaluate(call)
 
     def evaluate(self, call: TextCall) -> TextReply:
-        """Return the reply at once."""
-        return _reply(call, self._meaning)
+        """Return the reply at once; HTML entities are decoded for reading, and quotes are of the text as it is."""
+        if not any("&" in passage for passage in call.passages):
+            return _read(call)
+        decoded = [decode_entities(passage) for passage in call.passages]
+        reply = _read(replace(call, passages=tuple(text for text, _ in decoded)))
+        quotes = []
+        for quote in reply.quotes:
+            places = decoded[quote.passage][1]
+            start, end = places[quote.start], places[quote.start + len(quote.text)]
+            quotes.append(Quote(quote.passage, start, call.passages[quote.passage][start:end]))
+        return replace(reply, quotes=tuple(quotes))
 
 
-def _reply(call: TextCall, meaning: Meaning | None) -> TextReply:
-    """Return the reply to a document; HTML entities are decoded for reading, and quotes are of the text as it is."""
-    if not any("&" in passage for passage in call.passages):
-        return _read(call, meaning)
-    decoded = [decode_entities(passage) for passage in call.passages]
-    reply = _read(replace(call, passages=tuple(text for text, _ in decoded)), meaning)
-    quotes = []
-    for quote in reply.quotes:
-        places = decoded[quote.passage][1]
-        start, end = places[quote.start], places[quote.start + len(quote.text)]
-        quotes.append(Quote(quote.passage, start, call.passages[quote.passage][start:end]))
-    return replace(reply, quotes=tuple(quotes))
-
-
-def _read(call: TextCall, meaning: Meaning | None) -> TextReply:
+def _read(call: TextCall) -> TextReply:
     if call.function == "summary":
         quotes = central_sentences(call.passages)
         return TextReply(" ".join(quote.text for quote in quotes) or None, quotes=quotes)
     if call.type == "list":
         return _option(call) if call.options else _span(call)
     if is_yes_or_no(call):
-        found = polarity(call.passages, call.question, meaning)
-        quotes = tuple(dict.fromkeys(item.quote() for item in found.evidence))[:3]
-        return yes_or_no_reply(call, found.verdict, quotes)
+        found = polarity(call.passages, call.question)
+        return yes_or_no_reply(call, found.verdict, quotes_of(found.evidence))
     if sides(call.options) is not None:
         return _choice(call, *sentiment(call.passages, call.options))
     if call.options:
