@@ -90,7 +90,7 @@ def test_a_question_its_quotes_and_what_follows(browser, sample):
         assert page.locator("#reader").is_hidden()
 
         page.get_by_text("How this was found").click()
-        page.locator(".live", has_text="Would read about 6 texts").wait_for()
+        page.locator(".live", has_text="Would read about 4 texts").wait_for()
         editor = page.get_by_label("SUQL query")
         editor.fill("SELECT name, ratin FROM restaurants LIMIT 2")
         page.get_by_role("button", name="Run", exact=True).click()

@@ -101,7 +101,7 @@ def read_rows(
         "columns": describe_columns(connection.catalog, bind_query(connection.engine, suql), table),
         "rows": capped.rows,
         "rows_total": total,
-        "suql": written.sql(connection.engine.dialect, pretty=True),
+        "query": written.sql(connection.engine.dialect, pretty=True),
         "cells_cut": capped.cells_cut,
         "next": make_cursor(start + len(capped.rows)) if more else None,
     }

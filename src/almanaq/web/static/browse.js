@@ -37,7 +37,7 @@ async function load(cursor = null, before = null) {
     const page = await get(`${path}/rows?${given}`);
     if (turn !== asked) return;
     history.replaceState(null, "", `${location.pathname}?${asQuery}`);
-    at("as-query").href = `/sql#${encodeURIComponent(page.suql)}`;
+    at("as-query").href = `/sql#${encodeURIComponent(page.query)}`;
     draw(page, cursor !== null);
   } catch (error) {
     if (turn !== asked) return;
