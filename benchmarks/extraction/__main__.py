@@ -28,11 +28,11 @@ from .clients import FILLER, aiohttp_rate, openai_rate, own_http_rate
 
 LATENCY = 0.002
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
-SAMPLE = 4_000
+SAMPLE = 8_000
 IN_FLIGHT = 64
 BATCH = 8
 """Texts in a call, where several go together by choice."""
-TURNS = 2
+TURNS = 3
 CLIENTS = {"aiohttp": aiohttp_rate, "openai": openai_rate, "own_http": own_http_rate}
 
 
