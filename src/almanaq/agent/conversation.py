@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot.errors import SqlglotError
 
@@ -576,24 +576,22 @@ class Agent:
 
     def _find_ties(self, suql: str, rows: Sequence[Sequence[object]], *, named: bool) -> tuple[str, ...]:
         """Return the note on rows beyond a LIMIT that tie with the last; none where finding them would read texts."""
-        try:
-            query = ties_query(suql, len(rows), self._engine.dialect)
-            if query is None:
-                return ()
-            tied = self._engine.run(query, options=options_of_turn(self._options)).rows
-            return say_ties(tied, [row[0] for row in rows], named=named)
-        except (AlmanaqError, SqlglotError):
-            return ()
+        return say_ties(self._run_beside(ties_query, suql, len(rows)), [row[0] for row in rows], named=named)
 
     def _total(self, suql: str, found: int) -> int | None:
         """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""
+        counted = self._run_beside(count_all, suql, found)
+        return int(counted[0][0]) if counted else None
+
+    def _run_beside(
+        self, write: Callable[[str, int, str], str | None], suql: str, found: int
+    ) -> Sequence[Sequence[Any]]:
+        """Return the rows of a query that another and its number of rows give; none without one, or if it fails."""
         try:
-            counting = count_all(suql, found, self._engine.dialect)
-            if counting is None:
-                return None
-            return int(self._engine.run(counting, options=options_of_turn(self._options)).rows[0][0])
+            beside = write(suql, found, self._engine.dialect)
+            return () if beside is None else self._engine.run(beside, options=options_of_turn(self._options)).rows
         except (AlmanaqError, SqlglotError):
-            return None
+            return ()
 
 
 def _gave_up(question: str, failures: Sequence[Failure]) -> Response:

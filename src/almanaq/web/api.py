@@ -395,8 +395,9 @@ def _answers(router: APIRouter, service: Service) -> None:
         found = await find_answer(service, id, request)
 
         def draw() -> dict[str, Any]:
-            drawn = draw_kept(found, kind=kind, x=x, y=y, colour=colour)
-            return {"chart": drawn, "kinds": drawable_kinds(read_parquet(rows_of(found)), x, y, colour)}
+            rows = read_parquet(rows_of(found))
+            drawn = draw_kept(found, kind=kind, x=x, y=y, colour=colour, rows=rows)
+            return {"chart": drawn, "kinds": drawable_kinds(rows, x, y, colour)}
 
         return Document(await asyncio.to_thread(draw))
 

@@ -107,11 +107,18 @@ def rows_of(answer: Answer) -> bytes:
     return answer.rows
 
 
-def draw_kept(answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = "") -> dict[str, Any]:
-    """Return the chart that a person chose of the kept rows of an answer; raises Refused where they make none."""
+def draw_kept(
+    answer: Answer, *, kind: DrawnKind, x: str, y: str, colour: str = "", rows: pa.Table | None = None
+) -> dict[str, Any]:
+    """Return the chart that a person chose of the kept rows of an answer; raises Refused where they make none.
+
+    Args:
+        rows: the kept rows, where they have been read already.
+    """
     try:
         title = answer.asked if answer.kind == "ask" else ""
-        return draw_columns(read_parquet(rows_of(answer)), kind, x, y, colour, title).spec()
+        rows = read_parquet(rows_of(answer)) if rows is None else rows
+        return draw_columns(rows, kind, x, y, colour, title).spec()
     except UsageError as error:
         raise Refused(422, str(error)) from error
 
