@@ -4,13 +4,11 @@ It is spoken to directly and not through ibis, which collects or infers schemas 
 All of a session lies in one transaction at REPEATABLE READ, so that row ids (`ctid`) mean the same throughout, and is
 rolled back at its end, which drops the temporary tables. Every SELECT runs in a subtransaction that is read-only: a
 function with effects is refused by the server, and an error leaves the other streams alive. A temporary table is made
-empty first and filled read-only, which PostgreSQL allows; but it never fills one in parallel. Where it would read in
-parallel the table is made in one step: the server refuses effects in parallel work as it does in read-only work.
+empty first and filled read-only, which PostgreSQL allows.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 import weakref
@@ -39,7 +37,7 @@ from almanaq.engines.postgres.driver import (
 )
 from almanaq.engines.postgres.functions import FunctionCatalog
 from almanaq.engines.postgres.language import PostgresLanguage
-from almanaq.engines.postgres.statements import bind, computes, names_of, parse, walk
+from almanaq.engines.postgres.statements import bind, computes, parse, walk
 from almanaq.errors import DatabaseError, NotSupportedError, OperationalError, SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
@@ -53,13 +51,7 @@ if TYPE_CHECKING:
 # --- the session ------------------------------------------------------------------------------------------------------
 
 _FIRST_ROWS = 32
-"""Rows of a stream's first batch; while they come quickly, each later one is twice as large."""
-_QUICK_SECONDS = 0.004
-"""A batch that takes the server no longer came quickly: where rows are rare, few that nobody needs are looked for."""
-_BLOCKING = frozenset(["SortBy", "WindowDef", "JoinExpr", "GroupingSet"])
-_AGGREGATES = frozenset("array_agg avg bool_and bool_or count max min string_agg sum".split())
-"""What may have to see all rows before it gives the first; without any of these a cursor gives rows at once."""
-_COSTS = re.compile(r"cost=([\d.]+)\.\.([\d.]+)")
+"""Rows of a stream's first batch; each later one is twice as large."""
 _BEGIN = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ {mode}",
     "SET LOCAL TimeZone = 'UTC'",
@@ -86,7 +78,6 @@ class PostgresSession(MultiStreamSession):
         connection: not in a transaction; the session gives it back rolled back, or closed.
         elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
-        round_trip: seconds that a message takes which gives the server nothing to do.
     """
 
     def __init__(
@@ -97,10 +88,8 @@ class PostgresSession(MultiStreamSession):
         deadline: float | None = None,
         *,
         standby: bool = False,
-        round_trip: float = 0.0,
     ) -> None:
         self._give_back, self._standby = give_back, standby
-        self._quick = _QUICK_SECONDS + 2 * round_trip
         self._connection, self._elements = connection, elements
         super().__init__()
         self._end_after(deadline, timed=False)
@@ -118,15 +107,12 @@ class PostgresSession(MultiStreamSession):
         Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
         takes it longer (2 to 3 ms) than they do.
         """
+        self._check(sql)
         name, query = f"c{next(self._numbers)}", bind(self._connection, _strip_semicolon(sql), parameters)
         size = min(_FIRST_ROWS, batch_rows) if first_rows is None else first_rows
-        if self._check(sql) and not self._standby and self._sorts_in_parallel(query):
-            self.create(f"sorted_{name}", query)
-            query = f"SELECT * FROM {quote(*self.locate(f'sorted_{name}'))}"  # in the order in which it was filled
         work = self._begin()
         try:
             declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
-            started = time.monotonic()
             statements = (
                 [declare] if first_rows is None else ["SET LOCAL jit = off", declare, "SET LOCAL jit TO DEFAULT"]
             )
@@ -135,8 +121,7 @@ class PostgresSession(MultiStreamSession):
         except BaseException:
             self._forget(work)
             raise
-        following = self._next_size(size, batch_rows, started)
-        return self._batches(work, name, first, size, following, batch_rows)
+        return self._batches(work, name, first, size, batch_rows)
 
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
@@ -151,9 +136,6 @@ class PostgresSession(MultiStreamSession):
         self._check(sql)
         place, query = quote(*self.locate(name)), _strip_semicolon(sql)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
-        if self._is_parallel(query):
-            with self._statement(f"{made} AS {query}", write=True) as cursor:
-                return int(cursor.rowcount)
         with self._statement(f"{made} AS {query} WITH NO DATA", write=True):
             pass
         try:
@@ -195,37 +177,20 @@ class PostgresSession(MultiStreamSession):
                 self._connection.close()
         self._give_back(self._connection)
 
-    def _check(self, sql: str) -> bool:
-        return _may_block(sql.replace(self._prefix, ""))
+    def _check(self, sql: str) -> None:
+        _check_select(sql.replace(self._prefix, ""))
 
-    def _is_parallel(self, query: str) -> bool:
-        with self._statement(f"EXPLAIN (COSTS OFF) {query}") as cursor:
-            return any("Gather" in line for (line,) in cursor.fetchall())
-
-    def _sorts_in_parallel(self, query: str) -> bool:
-        """Tell whether a cursor, which never works in parallel, would sort all rows before it gives the first."""
-        if not self._is_parallel(query):
-            return False
-        with self._statement(f"EXPLAIN DECLARE probe NO SCROLL CURSOR FOR {query}") as cursor:
-            costs = _COSTS.search(cursor.fetchall()[0][0])
-        return costs is not None and float(costs[1]) > float(costs[2]) / 2
-
-    def _next_size(self, size: int, most: int, started: float) -> int:
-        return min(2 * size, most) if time.monotonic() - started < self._quick else min(size, most)
-
-    def _batches(
-        self, work: Work, name: str, first: pa.RecordBatch, size: int, following: int, most: int
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, work: Work, name: str, first: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
         batch, alive = first, True
         try:
             while batch.num_rows:
                 yield batch
                 if batch.num_rows < size:
                     return
-                size, alive, started = following, False, time.monotonic()  # an error closes the cursor
+                size, alive = min(2 * size, most), False  # an error closes the cursor
                 with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
                     batch = self._batch(cursor)
-                following, alive = self._next_size(size, most, started), True
+                alive = True
         finally:
             self._forget(work)
             if alive:
@@ -317,17 +282,12 @@ def _strip_semicolon(sql: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _may_block(sql: str) -> bool:
-    """Tell whether a query may have to see all rows before it gives one; raise an error unless it only reads."""
-    tree = parse(sql)
-    blocks = False
-    for node in walk(tree):
+def _check_select(sql: str) -> None:
+    """Raise an error unless a text is one SELECT that only reads."""
+    for node in walk(parse(sql)):
         kind = node.DESCRIPTOR.name
         if kind in ("IntoClause", "LockingClause") or (kind.endswith("Stmt") and kind != "SelectStmt"):
             raise NotSupportedError("only a single SELECT is run here")
-        blocks = blocks or kind in _BLOCKING or (kind == "FuncCall" and names_of(node.funcname)[-1] in _AGGREGATES)
-        blocks = blocks or (kind == "SelectStmt" and bool(node.distinct_clause or node.group_clause or node.larg.op))
-    return blocks
 
 
 # --- the database -----------------------------------------------------------------------------------------------------
@@ -351,9 +311,6 @@ class PostgresDatabase:
             self.name = connection.info.dbname
             self._standby = connection.execute("SELECT pg_is_in_recovery()").fetchall() == [(True,)]
             self._arrays = read_arrays(connection)
-            started = time.monotonic()
-            connection.execute("")
-            self._round_trip = time.monotonic() - started
 
     def catalog(self) -> Catalog:
         with self._lock:
@@ -373,9 +330,7 @@ class PostgresDatabase:
 
     def session(self, deadline: float | None = None) -> PostgresSession:
         elements = {array.oid: array.element for array in self._arrays}
-        return PostgresSession(
-            self._take(), elements, self._give_back, deadline, standby=self._standby, round_trip=self._round_trip
-        )
+        return PostgresSession(self._take(), elements, self._give_back, deadline, standby=self._standby)
 
     def close(self) -> None:
         with self._lock:
