@@ -63,7 +63,7 @@ def test_what_is_kept_is_what_was_read(file: Path, tables: TableCache, loads: li
     plain = content(file, None)
     first, again = content(file, tables), content(file, tables)
     assert plain == first == again
-    assert set(plain[2]) == {"item", "docs", "docs_parts", "names"}
+    assert set(plain[2]) == {"item", "docs", "names"}
     assert len(loads) == 2
 
 

@@ -202,26 +202,16 @@ def test_sqlite_rows_are_streamed_in(tmp_path: Path) -> None:
     database.close()
 
 
-def test_a_sqlite_table_of_documents_is_opened_up_and_text_found_to_be_enum(tmp_path: Path) -> None:
+def test_text_of_sqlite_is_found_to_be_enum_and_its_json_is_read_by_the_engine(tmp_path: Path) -> None:
     path = tmp_path / "shop.sqlite"
     connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT, doc TEXT, remark TEXT)")
-    connection.execute("CREATE TABLE orders_items (other TEXT)")
-    documents = [
-        {"to": {"city": "Rome"}, "state": "x", "zip": "00184", "items": [{"sku": "a"}, {"sku": "b"}]},
-        {"to": {"city": "Oslo"}, "zip": "0150", "items": []},
-        None,
-    ] * 4
-    rows = [(i, ["open", "sent"][i % 2], d and json.dumps(d), "{no json") for i, d in enumerate(documents)]
-    connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
+    connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT, doc TEXT)")
+    documents = [{"to": {"city": "Rome"}}, {"to": {"city": "Oslo"}}, None] * 4
+    rows = [(i, ["open", "sent"][i % 2], d and json.dumps(d)) for i, d in enumerate(documents)]
+    connection.executemany("INSERT INTO orders VALUES (?, ?, ?)", rows)
     connection.commit()
     connection.close()
     with almanaq.connect(path) as con:
-        orders = con.catalog.relation("orders")
-        assert [c.name for c in orders.columns] == ["id", "state", "to_city", "doc_state", "zip", "remark"]
-        assert {c.name: c.kind for c in orders.columns}["state"] is ColumnKind.ENUM
-        items = con.catalog.relation("orders_items_2")
-        assert items.foreign_keys == ((("orders_id",), "orders", ("id",)),)
-        joined = "SELECT count(*) FROM orders JOIN orders_items_2 i ON i.orders_id = orders.id WHERE to_city = 'Rome'"
-        assert con.sql(joined).rows[0] == (8,)
-        assert con.sql("SELECT zip FROM orders WHERE id = 1").rows[0] == ("0150",)
+        kinds = {c.name: c.kind for c in con.catalog.relation("orders").columns}
+        assert kinds["state"] is ColumnKind.ENUM
+        assert con.sql("SELECT count(*) FROM orders WHERE (doc->'to'->>'city') = 'Rome'").rows == [(4,)]

@@ -228,13 +228,13 @@ def _is_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def open_records(rows: Iterable[Record], name: str, *, key: str = "") -> list[RecordTable]:
+def open_records(rows: Iterable[Record], name: str) -> list[RecordTable]:
     """Return the table of some records, and of every list of objects in them a table of its own.
 
-    `key` tells records apart; "": the column that is called so, or the number of the record.
+    Records are told apart by the column that is called an id, else by their number.
     """
     found: list[RecordTable] = []
-    _open(list(rows), name, found, 0, key)
+    _open(list(rows), name, found, 0)
     return found
 
 
@@ -260,7 +260,7 @@ def flat_columns(rows: Sequence[Record], depth: int = 0) -> dict[str, list[Any]]
     return opened
 
 
-def _open(rows: list[Record], name: str, found: list[RecordTable], depth: int, key: str = "") -> RecordTable:
+def _open(rows: list[Record], name: str, found: list[RecordTable], depth: int) -> RecordTable:
     table = RecordTable(name, {})
     found.append(table)
     children: dict[str, list[tuple[int, Record]]] = {}
@@ -270,7 +270,7 @@ def _open(rows: list[Record], name: str, found: list[RecordTable], depth: int, k
         else:
             table.columns[column] = values
     if children:
-        table.key = key or _find_key(table.columns)
+        table.key = _find_key(table.columns)
         if not table.key:
             table.key = _free_name("row", table.columns)
             table.columns = {table.key: list(range(1, len(rows) + 1)), **table.columns}

@@ -1,8 +1,7 @@
-"""SQLite files, loaded into DuckDB's memory with their cells typed and their JSON documents opened."""
+"""SQLite files, loaded into DuckDB's memory with their cells typed."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -13,7 +12,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from almanaq.corpus.files.records import RecordTable, open_records
 from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.inference import ColumnReport, LoadReport
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
@@ -28,96 +26,12 @@ from almanaq.corpus.sqlite import (
 )
 from almanaq.engines.common import RelationQueries
 from almanaq.engines.duckdb.engine import load_table
-from almanaq.engines.files.columns import SQL_TYPES, type_column, value_column
+from almanaq.engines.files.columns import SQL_TYPES, type_column
 from almanaq.engines.files.table_cache import DATABASE
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema
 from almanaq.text.sql_literals import quote
-
-# --- documents: columns of JSON objects become columns, and lists of objects tables -----------------------------------
-
-_LOOKED_AT = 20
-
-
-def open_documents(
-    connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], key: str
-) -> dict[str, tuple[RelationSchema, int]]:
-    """Open up the columns of a loaded table whose every value is a JSON object.
-
-    Gives the tables that this makes, each with its keys and its number of rows. They refer to the table by its `key`;
-    where it has none (""), a number is given.
-    """
-    made: dict[str, tuple[RelationSchema, int]] = {}
-    for name in _document_columns(connection, place):
-        table: Any = connection.sql(f"SELECT * FROM {quote(*place)}").to_arrow_table()
-        texts = table.column(name).to_pylist()
-        keys = table.column(key).to_pylist() if key else texts
-        objects = [
-            {**({key: own} if key else {}), **(json.loads(text) if text else {})}
-            for own, text in zip(keys, texts, strict=True)
-        ]
-        first, *children = open_records(objects, place[2], key=key)
-        connection.execute(f"DROP TABLE {quote(*place)}")
-        load_table(connection, place, _widened(table, name, first, key))
-        called = {place[2]: place[2]}
-        for child in children:
-            called[child.name] = _free(connection, place, child.name)
-            rows = load_table(
-                connection,
-                (*place[:2], called[child.name]),
-                pa.table({name: value_column(name, values)[0] for name, values in child.columns.items()}),
-            )
-            own, parent, theirs = child.parent or ("", place[2], "")
-            made[called[child.name]] = RelationSchema(foreign_keys=(((own,), called[parent], (theirs,)),)), rows
-        key = key or first.key
-    return made
-
-
-def _free(connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str], name: str) -> str:
-    query = "SELECT lower(table_name) FROM duckdb_tables() WHERE database_name = ? AND schema_name = ?"
-    taken = {found for (found,) in connection.execute(query, list(place[:2])).fetchall()}
-    number, candidate = 2, name
-    while candidate.lower() in taken:
-        candidate, number = f"{name}_{number}", number + 1
-    return candidate
-
-
-def _document_columns(connection: duckdb.DuckDBPyConnection, place: tuple[str, str, str]) -> list[str]:
-    """Return the columns of text that hold JSON objects and nothing else."""
-    described = connection.execute(f"DESCRIBE {quote(*place)}").fetchall()
-    found = []
-    for name in (row[0] for row in described if row[1] == "VARCHAR"):
-        column = quote(name)
-        begins = f"SELECT {column} AS c FROM {quote(*place)} WHERE {column} IS NOT NULL LIMIT {_LOOKED_AT}"
-        ((some, like),) = connection.execute(
-            f"SELECT count(*), count(*) FILTER (ltrim(c) LIKE '{{%') FROM ({begins})"
-        ).fetchall()
-        if some and some == like:
-            ((strange,),) = connection.execute(
-                f"SELECT count(*) FROM {quote(*place)} WHERE {column} IS NOT NULL AND"
-                f" CASE WHEN json_valid({column}) THEN json_type({column}) <> 'OBJECT' ELSE true END"
-            ).fetchall()
-            found += [] if strange else [name]
-    return found
-
-
-def _widened(table: Any, name: str, opened: RecordTable, key: str) -> pa.Table:
-    """Return a table with the columns that its documents hold in the place of the documents."""
-    taken = {each.casefold() for each in table.column_names if each != name}
-    columns: dict[str, Any] = {}
-    for each in table.column_names:
-        if each != name:
-            columns[each] = table.column(each)
-            continue
-        for inner, values in opened.columns.items():
-            if inner != key:
-                called = inner if inner.casefold() not in taken else f"{name}_{inner}"
-                columns[called] = value_column(called, values)[0]
-    return pa.table(columns)
-
-
-# --- SQLite files -----------------------------------------------------------------------------------------------------
 
 _BATCH_ROWS = 20_000
 _HIDDEN = 1
@@ -138,7 +52,6 @@ def load_sqlite(
     are (the others NULL, counted in the report), else text.
     """
     reports: dict[str, LoadReport] = {}
-    found: dict[str, RelationSchema] = {}
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(place)}")
     with connect_sqlite(path) as sqlite, current_read().interrupting(sqlite.interrupt):
         broken, slow = unreadable_views(sqlite), sqlite_views(sqlite)
@@ -160,13 +73,10 @@ def load_sqlite(
             raise
         connection.commit()
         known = {name.casefold(): name for name in reports}
-        for table, report in list(reports.items()):
-            declared = _sqlite_declared(connection, sqlite, (place, table), known, check=report.rows > 0)
-            found[table] = declared
-            if report.rows:
-                key = declared.key[0] if len(declared.key) == 1 else ""
-                for child, (entry, rows) in open_documents(connection, (DATABASE, place, table), key).items():
-                    found[child], reports[child] = entry, LoadReport(child, rows, ())
+        found = {
+            table: _sqlite_declared(connection, sqlite, (place, table), known, check=report.rows > 0)
+            for table, report in reports.items()
+        }
     return reports, found, left_out
 
 
