@@ -93,6 +93,29 @@ def index_on_cluster(
         remote.close()
 
 
+def _map_rows(
+    remote: Remote,
+    files: list[str],
+    work: Callable[[Batches], Batches],
+    *,
+    parts: int = 0,
+    number: Callable[[Batches], Batches] | None = None,
+) -> list[str]:
+    """Let the workers run a function over the rows of Parquet files; give the one column of what it gives.
+
+    Args:
+        parts: how many tasks share the rows, each with those of its own numbers; 0: one for each part of a file.
+        number: adds the column `_shard`, by which rows are shared out.
+    """
+    frame = remote.session.read.parquet(*files)
+    if number is not None:
+        from pyspark.sql.types import IntegerType
+
+        frame = frame.mapInArrow(number, frame.schema.add("_shard", IntegerType()))
+        frame = frame.repartition(parts, "_shard")
+    return list(frame.mapInArrow(work, _TOLD).toArrow().column(0).to_pylist())
+
+
 def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
     settings = recipe.to_record()
 
@@ -103,7 +126,7 @@ def _count(remote: Remote, files: list[str], recipe: IndexRecipe) -> Lengths:
         yield _row(asdict(found))
 
     total = Lengths({})
-    for line in remote.map_rows(files, count, _TOLD):
+    for line in _map_rows(remote, files, count):
         each = json.loads(line)
         total += Lengths({name: tuple(pair) for name, pair in each["sums"].items()}, each["tables"])
     return total
@@ -132,7 +155,7 @@ def _write(
                 yield _row(asdict(made))
 
     numbered = _numbers(shards)
-    lines = remote.map_rows(files, write, _TOLD, parts=shards, number=numbered)
+    lines = _map_rows(remote, files, write, parts=shards, number=numbered)
     return [Shard(**{**each, "databases": tuple(each["databases"])}) for each in map(json.loads, lines)]
 
 

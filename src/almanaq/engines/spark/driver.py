@@ -9,7 +9,7 @@ import logging
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -98,9 +98,8 @@ _LATE_JOB_SECONDS = (0.5, 1.5, 4.0)
 
 class Remote:
     def __init__(self, url: SparkURL) -> None:
-        self._session = _connect(url)
-        self.client = self._session.client
-        self.session_id = str(self._session.session_id)
+        self.session = _connect(url)
+        self.client = self.session.client
         self._interrupted: set[str] = set()
         self._closed = threading.Event()
 
@@ -137,7 +136,7 @@ class Remote:
 
     def command(self, sql: str, tag: str) -> None:
         with self._tagging(tag):
-            self._session.sql(sql)
+            self.session.sql(sql)
 
     def view(self, name: str, table: pa.Table, tag: str) -> None:
         with self._tagging(tag):
@@ -149,60 +148,36 @@ class Remote:
 
     def _frame(self, table: pa.Table) -> Any:
         if table.num_rows:
-            return self._session.createDataFrame(table)
+            return self.session.createDataFrame(table)
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return self._session.createDataFrame([], from_arrow_schema(table.schema))
+        return self.session.createDataFrame([], from_arrow_schema(table.schema))
 
     def drop_view(self, name: str) -> None:
-        self._session.catalog.dropTempView(name)
+        self.session.catalog.dropTempView(name)
 
     def schema(self, place: str) -> Any:
-        return self._session.table(place).schema
+        return self.session.table(place).schema
 
     def columns(self, sql: str) -> list[tuple[str, bool]]:
         """Return the columns of a SELECT, and whether each is nothing but NULL."""
-        fields = self._session.sql(sql).schema.fields
+        fields = self.session.sql(sql).schema.fields
         return [(field.name, field.dataType.typeName() == "void") for field in fields]
 
     def files(self, place: str) -> list[str]:
         """Return the files that a table is read from; none of a table that is not read from files."""
-        return list(self._session.table(place).inputFiles())
+        return list(self.session.table(place).inputFiles())
 
     def list_files(self, paths: list[str], tag: str) -> list[tuple[str, int, int]]:
         """Return path, time of change and length of files, which are not opened."""
         with self._tagging(tag):
-            found = self._session.read.format("binaryFile").load(paths)
+            found = self.session.read.format("binaryFile").load(paths)
             table = found.select("path", "modificationTime", "length").toArrow()
         changed = table.column("modificationTime").cast(pa.int64()).to_pylist()
         return sorted(zip(table.column("path").to_pylist(), changed, table.column("length").to_pylist(), strict=True))
 
     def refresh(self, place: str) -> None:
-        self._session.catalog.refreshTable(place)
-
-    def map_rows(
-        self,
-        files: list[str],
-        work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-        columns: str,
-        *,
-        parts: int = 0,
-        number: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]] | None = None,
-    ) -> list[Any]:
-        """Let the workers run a function over the rows of Parquet files; give the one column of what it gives.
-
-        Args:
-            parts: how many tasks share the rows, each with those of its own numbers; 0: one for each part of a file.
-            number: adds the column `_shard`, by which rows are shared out.
-        """
-        frame = self._session.read.parquet(*files)
-        if number is not None:
-            from pyspark.sql.types import IntegerType
-
-            frame = frame.mapInArrow(number, frame.schema.add("_shard", IntegerType()))
-            frame = frame.repartition(parts, "_shard")
-        found = frame.mapInArrow(work, columns).toArrow()
-        return list(found.column(0).to_pylist())
+        self.session.catalog.refreshTable(place)
 
     def interrupt(self, tag: str, *, under_way: bool = False) -> None:
         """Stop what runs under a tag, and what it is about to begin; `under_way`: rows have come, all has begun."""
@@ -237,7 +212,7 @@ class Remote:
         self._closed.set()
         self._end_jobs(frozenset(self._interrupted))
         with suppress(Exception):  # the server is gone, and the session with it
-            self._session.stop()
+            self.session.stop()
 
     @contextmanager
     def _tagging(self, tag: str) -> Iterator[None]:
