@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import almanaq
-from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Candidate, MostSimilarFirst
+from almanaq.suql.execution.candidates import LOOKED_AT, LOOKED_FURTHER, Candidate, Lessons, MostSimilarFirst
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.testing import FunctionModel
 
@@ -84,18 +84,16 @@ def test_rows_like_those_that_passed_are_tried_first(speculation: int) -> None:
 
 
 @pytest.mark.parametrize(("limit", "taught"), [(2, False), (12, True)])
-def test_rows_have_vectors_of_their_own_once_a_lesson_needs_them(
+def test_lessons_are_taken_only_where_many_rows_are_tried(
     limit: int, taught: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_up: list[str] = []
-    vectors = EmbedderSimilarity.vectors
-    monkeypatch.setattr(
-        EmbedderSimilarity, "vectors", lambda self, texts: looked_up.extend(texts) or vectors(self, texts)
-    )
+    lessons: list[int] = []
+    take = Lessons.take
+    monkeypatch.setattr(Lessons, "take", lambda self, tried, *of: lessons.append(tried) or take(self, tried, *of))
     tables = rows_with_candles_at(*range(0, LOOKED_AT, 9), rows=LOOKED_AT)
     with almanaq.connect(tables, model=FunctionModel(reading), speculation=1, cache=False) as con:
         assert len(con.sql(QUERY.replace("LIMIT 2", f"LIMIT {limit}")).rows) == limit
-    assert bool(looked_up) == taught
+    assert bool(lessons) == taught
 
 
 def test_rows_that_are_decided_on_the_spot_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,16 +153,7 @@ def test_vectors_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert similarity.scores("candles here", ["clouds"]).tolist() == [0]
     assert embedded == [*passages, "candles here"]  # what was used last is there
     assert similarity.scores("candles here", ["candles", "stones"]).tolist() == [1, 0]
-    assert len(embedded) == 5  # what was scored is not embedded for the same constraint again
+    assert embedded[5:] == ["candles"]
     assert similarity.scores("stones here", ["candles"]).tolist() == [0]
-    assert embedded[5:] == ["candles", "stones here"]
+    assert embedded[6:] == ["stones here"]
     assert len(similarity._vectors) == 3
-
-
-def test_scores_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("almanaq.suql.execution.similarity._MOST_SCORES", 5)
-    similarity = EmbedderSimilarity(WordEmbedder().embed)
-    for number in range(20):
-        passages = ["candles", f"stone {number}", f"river {number}"]
-        assert similarity.scores("candles here", passages).tolist() == [1, 0, 0]
-        assert len(similarity._scores) <= 5 + len(passages)

@@ -22,7 +22,6 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
 MOST_KEPT = 20_000
 """Vectors that are kept in memory, 30 MB of 384 dimensions; a store on disk keeps the others."""
-_MOST_SCORES = 100_000
 
 
 class EmbedderSimilarity:
@@ -36,7 +35,6 @@ class EmbedderSimilarity:
         self.remote = remote
         self._embed, self._embed_questions = embed, embed_questions or embed
         # By the text's hash, the one used last at the end. Two texts of one hash, in 2^64, cost an order of trial.
-        self._scores: dict[tuple[int, int], float] = {}
         self._vectors: dict[int, NDArray[np.float32]] = {}
         self._asked: dict[int, NDArray[np.float32]] = {}
         self._lock = threading.Lock()
@@ -51,24 +49,12 @@ class EmbedderSimilarity:
         return vector
 
     def scores(self, constraint: str, passages: Sequence[str]) -> NDArray[np.float32]:
-        """Return one score per passage; those of a constraint that was asked for before are kept."""
-        asked = hash(constraint)
-        keys = [(asked, hash(passage)) for passage in passages]
-        known = self._scores
-        missing = [passage for key, passage in zip(keys, passages, strict=True) if key not in known]
-        if missing:
-            if len(known) > _MOST_SCORES:
-                known = self._scores = {}
-                missing = list(passages)
-            # One product is too small to be worth the threads that `@` wakes.
-            found = np.einsum("ij,j->i", self._vectors_of(missing), self.vector(constraint)).tolist()
-            known.update(zip(((asked, hash(passage)) for passage in missing), found, strict=True))
-        return np.fromiter((known[key] for key in keys), np.float32, len(keys))
+        """Return one score per passage."""
+        # The product is too small to be worth the threads that `@` wakes.
+        found: NDArray[np.float32] = np.einsum("ij,j->i", self.vectors(passages), self.vector(constraint))
+        return found
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._vectors_of(texts)
-
-    def _vectors_of(self, texts: Sequence[str]) -> NDArray[np.float32]:
         keys = list(map(hash, texts))
         with self._lock:
             vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
