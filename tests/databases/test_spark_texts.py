@@ -68,12 +68,12 @@ def test_an_address_says_what_is_read_and_hides_its_token() -> None:
 def test_only_what_ended_processes_left_is_swept(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = spark_folder.session_name()
     assert not spark_folder.is_left_behind(mine)
-    host, pid, born, at, number = mine.removeprefix(spark_folder.PREFIX).split("_")
-    other = f"{spark_folder.PREFIX}{host}_{pid}_{int(born) + 1}_{at}_{number}"
+    host, pid, mark, at, number = mine.removeprefix(spark_folder.PREFIX).split("_")
+    other = f"{spark_folder.PREFIX}{host}_{pid}_{'0' * 8}_{at}_{number}"
     assert spark_folder.is_left_behind(other), "the process of that number is another one"
-    elsewhere = f"{spark_folder.PREFIX}{'0' * 8}_{os.getpid()}_{born}_{at}_{number}"
+    elsewhere = f"{spark_folder.PREFIX}{'0' * 8}_{os.getpid()}_{mark}_{at}_{number}"
     assert not spark_folder.is_left_behind(elsewhere)
-    old = f"{spark_folder.PREFIX}{'0' * 8}_{pid}_{born}_{int(at) - 8 * 86_400}_{number}"
+    old = f"{spark_folder.PREFIX}{'0' * 8}_{pid}_{mark}_{int(at) - 8 * 86_400}_{number}"
     assert spark_folder.is_left_behind(old)
     assert not spark_folder.is_left_behind("sales")
 

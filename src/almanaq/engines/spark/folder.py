@@ -10,7 +10,6 @@ read from files, as Iceberg's, are not watched: each of their statements reads a
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -19,23 +18,23 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable
-from pathlib import Path
 
 from almanaq.engines.spark.driver import Remote, is_fault
 from almanaq.errors import OperationalError
+from almanaq.models.private_files import process_mark
 
 # --- the session's schema ---------------------------------------------------------------------------------------------
 
 PREFIX = "almanaq_session_"
-_NAME = re.compile(rf"{PREFIX}(?P<host>[0-9a-f]{{8}})_(?P<pid>\d+)_(?P<born>\d+)_(?P<at>\d+)_[0-9a-f]{{8}}")
+_NAME = re.compile(rf"{PREFIX}(?P<host>[0-9a-f]{{8}})_(?P<pid>\d+)_(?P<mark>[0-9a-f]{{8}})_(?P<at>\d+)_[0-9a-f]{{8}}")
 _LONGEST_DAYS = 7
-"""After so many days a session on another machine is taken to be over: a million calls take one and a half."""
+"""After so many days a session is taken to be over: a million calls take one and a half."""
 
 
 def session_name() -> str:
     """Return a name that says on which machine which process began a session, and when."""
-    pid = os.getpid()
-    return f"{PREFIX}{_host()}_{pid}_{_process_start(pid)}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
+    host, mark = map(_hash, (socket.gethostname(), process_mark()))
+    return f"{PREFIX}{host}_{os.getpid()}_{mark}_{int(time.time())}_{uuid.uuid4().hex[:8]}"
 
 
 def is_left_behind(name: str) -> bool:
@@ -43,8 +42,8 @@ def is_left_behind(name: str) -> bool:
     found = _NAME.fullmatch(name)
     if found is None:
         return False
-    if found["host"] == _host():
-        return _process_start(int(found["pid"])) != int(found["born"])
+    if found["host"] == _hash(socket.gethostname()) and found["mark"] != _hash(process_mark(int(found["pid"]))):
+        return True
     return time.time() - int(found["at"]) > _LONGEST_DAYS * 86_400
 
 
@@ -89,18 +88,8 @@ def _folders(remote: Remote, folder: str, tag: str) -> set[str]:
     return {part for path in paths for part in path.split("/") if _NAME.fullmatch(part)}
 
 
-def _host() -> str:
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
-
-
-def _process_start(pid: int) -> int:
-    """Return when a process of this machine began, in the system's own count; 0 where it has ended."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[19])
-    with contextlib.suppress(OSError):
-        os.kill(pid, 0)
-        return 1
-    return 0
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 # --- the files behind tables ------------------------------------------------------------------------------------------
