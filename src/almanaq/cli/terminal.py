@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from almanaq.models.protocols import Usage
     from almanaq.suql.accuracy.targets import Inference
     from almanaq.suql.execution.report import Forecast
-    from almanaq.suql.explain.explain import Explanation, StageLine
+    from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.result import Evidence, Result, Trace
 
 
@@ -433,36 +433,11 @@ def _count_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-_QUOTED = re.compile(r"('(?:[^']|'')*')")
-_QUALIFIER = re.compile(r'(?:"[^"]+"|\b[A-Za-z_]\w*)\.(?=["A-Za-z_])')
-_TEXT_CAST = re.compile(r"CAST\((\w+) AS TEXT(?:\[\])?\)")
-_SOURCE = re.compile(r"rows: SELECT .*? FROM (?P<from>.*?)(?: WHERE (?P<where>.*?))?(?: ORDER BY (?P<order>.*))?$")
-
-
 def short_plan(explanation: Explanation) -> list[str]:
-    """Return the plan as lines of at most one thought each; the whole of it is `--explain`."""
-    lines = [line for stage in explanation.stages if stage.stage.startswith("text") for line in _text_stage(stage)]
-    lines += [f"link    {stage.what}" for stage in explanation.stages if stage.stage == "link"]
-    return [*lines, "finish  the rest of the query in the database"] if lines else ["the database runs the whole query"]
-
-
-def _text_stage(stage: StageLine) -> list[str]:
-    first, *others = stage.what.splitlines()
-    match = _SOURCE.match(first)
-    where = match["where"] if match is not None else None
-    fetched = f"rows with {_plain_line(where)}" if where else "all rows"
-    if match is not None and match["order"]:
-        order = re.sub(r',\s*(?:"\w+"|\w+)\.rowid$', "", match["order"])  # which makes an order total
-        fetched += f", in the order of {_plain_line(order)}"
-    calls = f"about {stage.predicted['calls']:,} text calls" if "calls" in stage.predicted else "text calls"
-    asked = [line.partition(": ")[2] for line in others if line.startswith(("keep: ", "ask: "))]
-    stops = [line for line in others if line.startswith("stop")]
-    return [f"fetch   {fetched}", f"read    {'; '.join(asked)} ({calls})", *(f"stop    {s[5:]}" for s in stops)]
-
-
-def _plain_line(sql: str) -> str:
-    """Write conditions without qualifiers, quoted names and the casts that an engine needs; text in quotes stays."""
-    parts = _QUOTED.split(sql)
-    parts[::2] = [_QUALIFIER.sub("", part).replace('"', "").replace(" NULLS LAST", "") for part in parts[::2]]
-    parts[::2] = [_TEXT_CAST.sub(r"\1", part) for part in parts[::2]]
-    return "".join(parts)
+    """Return what a plan asks of texts, when it stops and what it is expected to take; all of it is `--explain`."""
+    lines = [f"link: {stage.what}" for stage in explanation.stages if stage.stage == "link"]
+    for stage in explanation.stages:
+        if stage.stage.startswith("text"):
+            _, *asked = stage.what.splitlines()  # the first says in SQL which rows are read
+            lines += [*asked, f"expected: about {stage.predicted['calls']:,} text calls"]
+    return lines or ["the database runs the whole query"]
