@@ -11,11 +11,10 @@ from small_corpora import CORPUS, FILMS, RIVERS, TEAMS, BagOfWords
 
 from almanaq.errors import BudgetExceeded, ModelError, UsageError
 from almanaq.models.budget import Budget
-from almanaq.models.hub_models import CrossEncoder
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.retrieval.bm25 import BM25
 from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
-from almanaq_bench.retrievers.model_reranker import CrossEncoderJudge, JudgeReranker, LanguageModelJudge
+from almanaq_bench.retrievers.model_reranker import CrossEncoder, CrossEncoderJudge, JudgeReranker, LanguageModelJudge
 from almanaq_bench.testing import StandInServer
 
 FIELDS = ("title", "header", "cells")

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from almanaq.cli.app import app
 from almanaq.errors import AlmanaqError, SourceError, UsageError
-from almanaq.retrieval.retriever_names import import_object, look_here
 from almanaq.settings import Settings, find_reaching, is_trusted, read_settings
 from almanaq.suql.catalog.schema_file import parse_schema
+from almanaq_bench.retrievers.adapters import import_object, look_here
 from almanaq_bench.testing import StandInServer, replies_from
 
 CANARY = "sk-canary-6f1d0b7a2c"

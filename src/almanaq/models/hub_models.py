@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub or a folder, run by PyTorch on this machine: embedders and cross-encoders."""
+"""Models of the Hugging Face hub or a folder, run by PyTorch on this machine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HubEmbedder:
                 # On other processors bfloat16 is slower than float32.
                 fast = "amx_bf16" in flags or "avx512_bf16" in flags
                 options = {"dtype": "bfloat16"} if fast else {}
-                self._model = _load("SentenceTransformer", self.name, "--embedder", model_kwargs=options)
+                self._model = load_hub_model("SentenceTransformer", self.name, "--embedder", model_kwargs=options)
             own = getattr(self._model, "prompts", None) or {}
             # A model with a prompt for one kind wants none for the other, unless it says so.
             known = any(own.get(name) for name in (*_QUESTIONS, *_DOCUMENTS))
@@ -65,7 +65,7 @@ class HubEmbedder:
         return normalize(encoded)
 
 
-def _load(kind: str, path: str, setting: str, **options: Any) -> Any:
+def load_hub_model(kind: str, path: str, setting: str, **options: Any) -> Any:
     with silence_libraries():
         try:
             import sentence_transformers
@@ -97,31 +97,3 @@ def silence_libraries() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-_SCORE_BATCH = 16
-
-
-class CrossEncoder:
-    """Scores pairs of texts; of several labels the last one's: by custom "entailment" or "relevant" comes last."""
-
-    def __init__(self, path: str) -> None:
-        self.name = path
-        self._lock = threading.Lock()
-        self._model: Any = None
-
-    def scores(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one score per text, higher for a better fit. Raises MissingExtraError, ModelError."""
-        if not texts:
-            return np.zeros(0, np.float32)
-        with self._lock:
-            if self._model is None:
-                self._model = _load("CrossEncoder", self.name, "--retriever")
-            pairs = [(question, text) for text in texts]
-            made = np.asarray(
-                self._model.predict(pairs, batch_size=_SCORE_BATCH, show_progress_bar=False), dtype=np.float32
-            )
-        scores: NDArray[np.float32] = made if made.ndim == 1 else made[:, -1]
-        if not np.isfinite(scores).all():
-            raise ModelError(f"the cross-encoder {self.name!r} gave a score that is not finite")
-        return scores

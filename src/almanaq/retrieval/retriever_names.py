@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,39 +54,6 @@ def default_embedder() -> str:
     return "local" if local_is_installed() else "lexical"
 
 
-_LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
-
-
-def look_here() -> None:
-    _LOOK_HERE.set(True)
-
-
-def import_object(name: str, kind: str) -> Any:
-    """Import the object that `module:object` names; a class is instantiated. `kind` is what it should be, in errors."""
-    module_name, _, path = name.partition(":")
-    if _LOOK_HERE.get() and os.getcwd() not in sys.path:
-        # Appended, so that a file of the folder cannot shadow an installed module.
-        sys.path.append(os.getcwd())
-    try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise UsageError(f"{kind} {name!r}: cannot import {module_name!r}: {_describe_error(error)}") from error
-    for part in path.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{kind} {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        return found
-    try:
-        return found()
-    except Exception as error:
-        raise UsageError(f"{kind} {name!r}: it cannot be created: {_describe_error(error)}") from error
-
-
-def _describe_error(error: Exception) -> str:
-    return str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
 def open_retriever(name: str, parts: RetrieverParts) -> OpenedRetriever:
     """Open a retriever by its name, by `rerank:` and the name of a model that reads tables, or by `module:object`."""
     if name in RETRIEVERS:
@@ -100,7 +63,8 @@ def open_retriever(name: str, parts: RetrieverParts) -> OpenedRetriever:
         opened: OpenedRetriever = rerankers.open_model_reranker(name, parts)
         return opened
     if ":" in name:
-        return OpenedRetriever(_adapt(import_object(name, "retriever"), name), name)
+        found = import_bench("retrievers.adapters", f"retriever {name!r}").import_object(name, "retriever")
+        return OpenedRetriever(_adapt(found, name), name)
     if (opener := plugin_opener(name)) is not None:
         return opener.open(parts)
     raise _unknown_error(name)

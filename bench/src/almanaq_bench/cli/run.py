@@ -100,9 +100,10 @@ def run(
     """
     from almanaq.corpus.table import parse_fields
     from almanaq.models.private_files import default_cache_folder
-    from almanaq.retrieval.retriever_names import check_fields_apply, look_here
+    from almanaq.retrieval.retriever_names import check_fields_apply
     from almanaq_bench import runner
     from almanaq_bench.config import RunRequest
+    from almanaq_bench.retrievers.adapters import look_here
 
     look_here()
     _tell_of_idle_flags(context, task)

@@ -18,7 +18,6 @@ from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 from almanaq.models.text_calls import MalformedReply, parse_object
-from almanaq.retrieval.retriever_names import import_object
 from almanaq.text.words import stems
 from almanaq_bench.generation.context import sqlite_dialect
 from almanaq_bench.generation.protocols import (
@@ -32,6 +31,7 @@ from almanaq_bench.generation.protocols import (
 )
 from almanaq_bench.prompts import SCHEMAS, bench_prompt, bench_prompt_version
 from almanaq_bench.question_sets import Question
+from almanaq_bench.retrievers.adapters import import_object
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,19 @@ Those of the TARGET benchmark's users are adapted in `paper_retrievers.py`.
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from almanaq.corpus.table import Corpus, Table, TableId, check_distinct, parse_fields, table_text
-from almanaq.errors import BenchmarkError, UsageError
+from almanaq.errors import BenchmarkError, UsageError, suggest
 from almanaq.retrieval.protocols import Hit, Ranking, Retriever, TableIndex, check_k
 
 Adapt = Callable[[object, str], Retriever]
@@ -35,6 +39,39 @@ class TableText:
 
     text: str
     metadata: Mapping[str, str]
+
+
+_LOOK_HERE: ContextVar[bool] = ContextVar("almanaq_modules_here", default=False)
+
+
+def look_here() -> None:
+    _LOOK_HERE.set(True)
+
+
+def import_object(name: str, kind: str) -> Any:
+    """Import the object that `module:object` names; a class is instantiated. `kind` is what it should be, in errors."""
+    module_name, _, path = name.partition(":")
+    if _LOOK_HERE.get() and os.getcwd() not in sys.path:
+        # Appended, so that a file of the folder cannot shadow an installed module.
+        sys.path.append(os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise UsageError(f"{kind} {name!r}: cannot import {module_name!r}: {_describe_error(error)}") from error
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{kind} {name!r}: {module_name} has no {part!r}{suggest(part, dir(found))}")
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        return found
+    try:
+        return found()
+    except Exception as error:
+        raise UsageError(f"{kind} {name!r}: it cannot be created: {_describe_error(error)}") from error
+
+
+def _describe_error(error: Exception) -> str:
+    return str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def adapt_library_retriever(made: object, name: str, adapt: Adapt) -> Retriever:

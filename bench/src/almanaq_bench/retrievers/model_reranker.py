@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from almanaq.corpus.table import Corpus, TableId, parse_fields, table_text
-from almanaq.errors import UsageError
+from almanaq.errors import ModelError, UsageError
 from almanaq.event_loops import run_sync
-from almanaq.models.hub_models import CrossEncoder
+from almanaq.models.hub_models import load_hub_model
 from almanaq.models.prompted_reader import ask_model
 from almanaq.models.protocols import LanguageModel
 from almanaq.models.retrying import UnusableReply
@@ -21,6 +25,7 @@ from almanaq.retrieval.protocols import Hit, JudgedRanking, Ranking, Retriever, 
 from almanaq.retrieval.retriever_names import OpenedRetriever, RetrieverParts, open_retriever
 from almanaq_bench.prompts import bench_prompt
 
+_SCORE_BATCH = 16
 CANDIDATES = 20
 """Tables that the model reads per question."""
 
@@ -94,6 +99,31 @@ class JudgeRerankerIndex:
         read = [ranking[: self.candidates] for ranking in found]
         verdicts = self.judge.judge(questions, [[self.texts[hit.id] for hit in hits] for hits in read])
         return [_apply_verdict(*each, k) for each in zip(found, verdicts, map(len, read), strict=True)]
+
+
+class CrossEncoder:
+    """Scores pairs of texts; of several labels the last one's: by custom "entailment" or "relevant" comes last."""
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._lock = threading.Lock()
+        self._model: Any = None
+
+    def scores(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return one score per text, higher for a better fit. Raises MissingExtraError, ModelError."""
+        if not texts:
+            return np.zeros(0, np.float32)
+        with self._lock:
+            if self._model is None:
+                self._model = load_hub_model("CrossEncoder", self.name, "--retriever")
+            pairs = [(question, text) for text in texts]
+            made = np.asarray(
+                self._model.predict(pairs, batch_size=_SCORE_BATCH, show_progress_bar=False), dtype=np.float32
+            )
+        scores: NDArray[np.float32] = made if made.ndim == 1 else made[:, -1]
+        if not np.isfinite(scores).all():
+            raise ModelError(f"the cross-encoder {self.name!r} gave a score that is not finite")
+        return scores
 
 
 class CrossEncoderJudge:
