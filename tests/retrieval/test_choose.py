@@ -1,6 +1,6 @@
 import pytest
 
-from almanaq.agent.table_chooser import TableChooser, find_links
+from almanaq.agent.table_chooser import TableChooser
 from almanaq.retrieval.bm25 import BM25
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 
@@ -36,15 +36,7 @@ def test_the_best_relations_come_first_and_bring_what_links_them() -> None:
 def test_relations_link_by_declared_keys_and_by_the_names_of_columns(columns: str, more: dict) -> None:
     between = Relation("performances", ("performances",), tuple(Column(c, "text") for c in columns.split()), **more)
     catalog = Catalog((*CATALOG.relations[:2], between, CATALOG.relations[3]))
-    assert set(find_links(catalog.relations)["performances"]) == {"singers", "concerts"}
     assert TableChooser(BM25(), k=2)("age of the singer at the venue", catalog)[2:] == ("performances",)
-
-
-def test_a_key_of_its_own_name_links_the_relations_that_hold_it() -> None:
-    parts = relation("parts", "part_no price", key=("part_no",))
-    years = relation("years", "year rain", key=("year",))
-    orders = relation("orders", "part_no year")
-    assert find_links((parts, years, orders)) == {"parts": ["orders"], "years": [], "orders": ["parts"]}
 
 
 def test_as_many_relations_are_ranked_as_are_asked_for() -> None:

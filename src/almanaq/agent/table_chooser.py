@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from almanaq.agent.linking.joins import edges
 from almanaq.corpus.table import Table, TableId, parse_fields
 from almanaq.retrieval.protocols import Retriever, TableIndex, find_tables
 from almanaq.retrieval.rerank import Rerank, choose_weights
@@ -12,7 +13,6 @@ from almanaq.suql.catalog.relations import Catalog, Relation
 FIELDS = ("title", "header", "cells", "description", "keys", "database")
 _MOST_LINKED = 12
 """Tables up to which those are added that link two of the ranked ones."""
-_KEY_ENDS = ("id", "code", "key", "no", "nr", "number")
 
 
 def schema_retriever() -> Retriever:
@@ -39,44 +39,13 @@ class TableChooser:
             return ()
         if self._indexed is None or self._indexed[0] != catalog:
             index = self._retriever.index([_to_table(each) for each in catalog.relations], FIELDS)
-            self._indexed = (catalog, index, find_links(catalog.relations))
+            joined = {name: [hop.right for hop in hops] for name, hops in edges(catalog).items()}
+            self._indexed = (catalog, index, joined)
         _, index, joined = self._indexed
         (found,) = find_tables(index, [question], self._k)
         if not found.fits:
             return ()
         return add_linking_tables([hit.id.table for hit in found.ranking], joined)
-
-
-def find_links(relations: Sequence[Relation]) -> dict[str, list[str]]:
-    """Return for each relation those it shares a key with, declared or implied by names, in either direction."""
-    named: dict[str, list[str]] = {}
-    for each in relations:
-        for name in _key_names(each):
-            named.setdefault(name, []).append(each.name)
-    joined: dict[str, list[str]] = {each.name: [] for each in relations}
-    for each in relations:
-        declared = [other for _, other, _ in each.foreign_keys]
-        evident = [other for column in each.columns for other in named.get(_normalize_name(column.name), ())]
-        for other in dict.fromkeys((*declared, *evident)):
-            if other in joined and other != each.name:
-                joined[each.name].append(other)
-                joined[other].append(each.name)
-    return joined
-
-
-def _key_names(relation: Relation) -> Iterator[str]:
-    """Yield the names that a foreign key to this relation would have: `customer_id`, or the key's own name."""
-    plain = _normalize_name(relation.name)
-    one = plain.removesuffix("ies") + "y" if plain.endswith("ies") else plain.removesuffix("s")
-    named = [column.name for column in relation.columns if _normalize_name(column.name) == "id"]
-    for key in map(_normalize_name, relation.key if len(relation.key) == 1 else named):
-        yield from {plain + key, one + key}
-        if key.endswith(_KEY_ENDS) and key not in _KEY_ENDS:
-            yield key
-
-
-def _normalize_name(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def add_linking_tables(ranked: Sequence[str], joined: dict[str, list[str]]) -> tuple[str, ...]:
