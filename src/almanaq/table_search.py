@@ -103,7 +103,7 @@ class Tables:
         from almanaq.models.private_files import default_cache_folder
         from almanaq.retrieval.retriever_names import RetrieverParts, open_retriever
 
-        parts = RetrieverParts(lambda: _open_embedder(self._embedder), default_cache_folder())
+        parts = RetrieverParts(lambda: open_embedder(self._embedder), default_cache_folder())
         return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
 
 
@@ -139,21 +139,10 @@ class IndexedTables:
 
         _check(question)
         with raise_public_errors():
-            found, _ = search_index(self._index, question, k, self._retriever, self._open_embedder, nearest=nearest)
+            found, _ = search_index(self._index, question, k, self._retriever, self._embedder, nearest=nearest)
         if nearest and not found:
             return [_hit(self._index.table(place), 0.0) for place in range(min(k, len(self)))]
         return [_hit(self._index.table(named.place), score) for named, score in found]
-
-    def _open_embedder(self, named: str) -> Embedder:
-        given = self._embedder
-        if given is not None and not isinstance(given, str):
-            return given
-        if named not in OWN_EMBEDDERS and given != named:
-            raise UsageError(
-                f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with "
-                f"embedder={named!r}, or search words only, with retriever='bm25'"
-            )
-        return _open_embedder(named)
 
 
 def tables(
@@ -188,21 +177,41 @@ def tables(
         raise UsageError("give the tables: either a source or index=FOLDER")
     _check_embedder(embedder)
     if index is not None:
-        from almanaq.retrieval.stored import open_index
-
-        if schema is not None:
-            raise UsageError("schema cannot be combined with an index: private columns were fixed when it was built")
-        if fields is not None:
-            raise UsageError("fields cannot be combined with an index: they were fixed when it was built")
-        if retriever not in INDEX_RETRIEVERS:
-            known = ", ".join(INDEX_RETRIEVERS)
-            raise UsageError(f"an index is searched by one of {known}, not by {retriever!r}: name a source for it")
-        return IndexedTables(open_index(Path(index)), retriever, embedder)
+        return IndexedTables(open_tables_index(Path(index), retriever, fields, schema), retriever, embedder)
     assert source is not None
     from almanaq.retrieval.retriever_names import check_retriever
 
     check_retriever(retriever)
     return Tables(read_tables(source, schema=schema), parse_field_names(fields), retriever, embedder)
+
+
+def open_tables_index(folder: Path, retriever: str, fields: object, schema: object) -> StoredIndex:
+    """Open an index; raises UsageError for choices that were made when it was built, and for another retriever."""
+    from almanaq.retrieval.stored import open_index
+
+    if schema is not None:
+        raise UsageError("schema cannot be combined with an index: private columns were fixed when it was built")
+    if fields is not None:
+        raise UsageError("fields cannot be combined with an index: they were fixed when it was built")
+    if retriever not in INDEX_RETRIEVERS:
+        known = ", ".join(INDEX_RETRIEVERS)
+        raise UsageError(f"an index is searched by one of {known}, not by {retriever!r}: name a source for it")
+    return open_index(folder)
+
+
+def open_agreed_embedder(named: str, given: str | Embedder | None) -> Embedder:
+    """Return the embedder that an index names, where it is one of this package's or the user names it too.
+
+    An index may come from anybody: it must not say to whom a question, and a key, are sent, or which folder is loaded.
+    """
+    if given is not None and not isinstance(given, str):
+        return given
+    if named not in OWN_EMBEDDERS and given != named:
+        raise UsageError(
+            f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with "
+            f"embedder={named!r} (--embedder, ALMANAQ_EMBEDDER), or search words only, with the retriever bm25"
+        )
+    return open_embedder(named)
 
 
 def index(
@@ -236,7 +245,7 @@ def index(
     from almanaq.retrieval.stored import build_index
 
     _check_embedder(embedder)
-    store = None if embedder is None else VectorStore(default_cache_folder(), _open_embedder(embedder))
+    store = None if embedder is None else VectorStore(default_cache_folder(), open_embedder(embedder))
     tables = read_tables(source, schema=schema)
     made = build_index(tables, Path(out), parse_field_names(fields), progress, language=language, store=store)
     return IndexedTables(made, "hybrid", embedder)
@@ -313,24 +322,28 @@ def search_index(
     question: str,
     k: int,
     retriever: str,
-    open_embedder: Callable[[str], Embedder],
+    embedder: str | Embedder | None,
     *,
     nearest: bool,
 ) -> tuple[list[tuple[TableEntry, float]], JudgedRanking | None]:
-    """Search an index on disk as `search_tables` does; the ranking is None where it cannot tell what fits."""
+    """Search an index on disk as `search_tables` does; the ranking is None where it cannot tell what fits.
+
+    Args:
+        embedder: the user's, for an index whose vectors are of one that is not this package's.
+    """
     from almanaq.retrieval.stored_search import StoredHybrid, StoredRerank
 
-    embedder = index.recipe.embedder
-    if retriever == "bm25" or (retriever == "hybrid-untuned" and not embedder):
+    named = index.recipe.embedder
+    if retriever == "bm25" or (retriever == "hybrid-untuned" and not named):
         return index.best(question, k), None
     if retriever == "hybrid-untuned":
-        return StoredHybrid(index, open_embedder(embedder)).best(question, k), None
+        return StoredHybrid(index, open_agreed_embedder(named, embedder)).best(question, k), None
     # The lexical embedder counts the same words once more, which is no second opinion.
-    meaning = embedder and not embedder.startswith("lexical")
-    hybrid = StoredHybrid(index, open_embedder(embedder)) if meaning else None
-    found, named = StoredRerank(index, hybrid).best(question, k)
+    meaning = named and not named.startswith("lexical")
+    hybrid = StoredHybrid(index, open_agreed_embedder(named, embedder)) if meaning else None
+    found, entries = StoredRerank(index, hybrid).best(question, k)
     ranking = found.ranking if found.fits or nearest else ()
-    return [(each, hit.score) for each, hit in zip(named, ranking, strict=False)], found
+    return [(each, hit.score) for each, hit in zip(entries, ranking, strict=False)], found
 
 
 def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:
@@ -341,14 +354,14 @@ def parse_field_names(fields: Sequence[str] | None) -> tuple[Field, ...]:
     return parse_fields(",".join(FIELDS if fields is None else fields))
 
 
-def _open_embedder(embedder: str | Embedder | None) -> Embedder:
+def open_embedder(embedder: str | Embedder | None) -> Embedder:
     from almanaq.models.embedders.base import as_embedder
-    from almanaq.models.model_names import open_embedder
+    from almanaq.models.model_names import open_embedder as open_by_name
     from almanaq.retrieval.retriever_names import default_embedder
 
     if embedder is not None and not isinstance(embedder, str):
         return as_embedder(embedder)
-    return open_embedder(embedder or default_embedder())
+    return open_by_name(embedder or default_embedder())
 
 
 def _check_embedder(embedder: str | Embedder | None) -> None:

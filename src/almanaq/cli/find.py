@@ -14,7 +14,15 @@ from almanaq.cli.options import flag, name_source
 from almanaq.cli.terminal import say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
-from almanaq.table_search import FIELDS, INDEX_RETRIEVERS, OWN_EMBEDDERS, read_tables, search_index, search_tables
+from almanaq.table_search import (
+    FIELDS,
+    open_agreed_embedder,
+    open_embedder,
+    open_tables_index,
+    read_tables,
+    search_index,
+    search_tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,9 +85,7 @@ def find(
     analyzer = None
     if index is not None:
         opened = _open_index(index, retriever, embedder, schema=schema, fields=fields)
-        found, judged = search_index(
-            opened, question, k, retriever, lambda named: open_agreed_embedder(named, embedder), nearest=nearest
-        )
+        found, judged = search_index(opened, question, k, retriever, find_embedder(embedder), nearest=nearest)
         tables = [opened.table(table.place) for table, _ in found] if explain else []
         chosen, analyzer = opened.recipe.fields, opened.analyzer
         hits: Hits = found
@@ -124,16 +130,7 @@ def _check_flags(k: int, retriever: str, *, explain: bool, as_json: bool) -> Non
 def _open_index(
     folder: Path, retriever: str, embedder: str | None, *, schema: str | None, fields: str | None
 ) -> StoredIndex:
-    from almanaq.retrieval.stored import open_index
-
-    if schema is not None:
-        raise UsageError("--schema cannot be combined with --index: private columns were fixed when it was built")
-    if fields is not None:
-        raise UsageError("--fields cannot be combined with --index: they were fixed when it was built")
-    if retriever not in INDEX_RETRIEVERS:
-        known = ", ".join(INDEX_RETRIEVERS)
-        raise UsageError(f"--index is searched by one of {known}, not by {retriever}: use --corpus for others")
-    opened = open_index(folder)
+    opened = open_tables_index(folder, retriever, fields, schema)
     if embedder not in (None, opened.recipe.embedder):
         made = f"it was made with {opened.recipe.embedder!r}" if opened.recipe.embedder else "it holds no vectors"
         raise UsageError(f"--embedder {embedder} does not fit the index {folder}: {made}")
@@ -159,38 +156,18 @@ def _open_retriever(name: str, embedder: str | None, max_calls: int | None, *, c
     return opened.retriever
 
 
-def open_agreed_embedder(named: str, flag: str | None) -> Embedder:
-    """Return the embedder that an index names, where it is one of this package's or the user names it too.
-
-    An index may come from anybody: it must not say to whom a question, and a key, are sent, or which folder is loaded.
-
-    Raises:
-        UsageError: neither the flag nor the user's settings name it.
-    """
+def find_embedder(flag: str | None) -> str | None:
+    """Return the embedder that a flag names, else the settings; None: the best that is installed."""
     from almanaq.settings import read_settings
 
-    if named not in OWN_EMBEDDERS and read_settings(embedder=flag).embedder != named:
-        raise UsageError(
-            f"the index was made with the embedder {named!r}, which a folder alone may not choose: confirm it with"
-            f" `--embedder {named}` or ALMANAQ_EMBEDDER, or search words only, with `--retriever bm25`"
-        )
-    return defer_embedder(named)()
+    settings = read_settings(embedder=flag)
+    settings.export()
+    named: str | None = settings.embedder
+    return named
 
 
-def defer_embedder(name: str | None) -> Callable[[], Embedder]:
-    """Return what opens the embedder named by a flag, else by the settings, else the best that is installed."""
-
-    def open_lazily() -> Embedder:
-        from almanaq.models.model_names import open_embedder
-        from almanaq.retrieval.retriever_names import default_embedder
-        from almanaq.settings import read_settings
-
-        settings = read_settings(embedder=name)
-        settings.export()
-        embedder: Embedder = open_embedder(settings.embedder or default_embedder())
-        return embedder
-
-    return open_lazily
+def defer_embedder(flag: str | None) -> Callable[[], Embedder]:
+    return lambda: open_embedder(find_embedder(flag))
 
 
 def defer_model(max_calls: int | None = None) -> Callable[[str], LanguageModel]:
@@ -329,7 +306,9 @@ def index(
             raise UsageError(
                 f"--embedder {embedder} cannot be combined with --update: the index was built with {named!r}"
             )
-        store = VectorStore(default_cache_folder(), open_agreed_embedder(named, embedder)) if named else None
+        store = (
+            VectorStore(default_cache_folder(), open_agreed_embedder(named, find_embedder(embedder))) if named else None
+        )
         made, change = update_index(tables, out, show_tables_done(), store=store)
         counts = f"{change.added} added, {change.changed} changed, {change.deleted} deleted, {change.kept} unchanged"
         done = f"{len(made)} tables in {out}: {counts}" + ("; rebuilt" if change.rebuilt else "")
