@@ -155,12 +155,12 @@ def test_a_function_makes_a_lang_chain_retriever_of_the_corpus() -> None:
     assert len(index.search(["longest rivers"], 3)[0]) == 3
 
 
-def test_without_the_benchmark_objects_of_libraries_are_refused(monkeypatch) -> None:
+def test_without_the_benchmark_objects_by_their_names_are_refused(monkeypatch) -> None:
     def absent(_):
         raise ModuleNotFoundError(name="almanaq_bench")
 
     monkeypatch.setattr("almanaq.benchmark.import_module", absent)
-    with pytest.raises(MissingExtraError, match=r"has no index\(corpus, fields\).*pip install ./bench"):
+    with pytest.raises(MissingExtraError, match=r"retriever .*pip install ./bench"):
         open_retriever(f"{__name__}:make", RetrieverParts(BagOfWords))
 
 
