@@ -510,7 +510,8 @@ class Agent:
         result = replace(ran.result, trace=trace)
         # The description goes to a language model, which must not see rows of a private turn.
         dialect = self._engine.dialect
-        searched = self._searched(ran.suql, _rows_shown(history, private=self._links_words))
+        described = self._describe(ran.suql, _rows_shown(history, private=self._links_words))
+        searched = described or name_tables(ran.suql, dialect)
         last = next((turn.suql for turn in reversed(history) if turn.suql and not turn.private), None)
         response = Response(
             "no_result" if ran.empty else "answered",
@@ -558,7 +559,7 @@ class Agent:
             self._searched(last) if last else "",
             read_outputs(ran.suql, response.columns, dialect),
             ran.parsed.reply,
-            describe(ran.suql, dialect=dialect) != ran.suql,
+            bool(described),
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))
@@ -569,10 +570,14 @@ class Agent:
             yield TextWritten(piece)
         return replace(response, answer="".join(pieces))
 
+    def _describe(self, suql: str, shown: Sequence[Shown] = ()) -> str:
+        """Return what a query searched in words; "" where a part of it has none."""
+        said = describe(suql, shown, dialect=self._engine.dialect)
+        return "" if said == suql else said
+
     def _searched(self, suql: str, shown: Sequence[Shown] = ()) -> str:
         """Return what a query searched: in words, or, where not every part of it has any, by which tables it reads."""
-        said = describe(suql, shown, dialect=self._engine.dialect)
-        return name_tables(suql, self._engine.dialect) if said == suql else said
+        return self._describe(suql, shown) or name_tables(suql, self._engine.dialect)
 
     def _find_ties(self, suql: str, rows: Sequence[Sequence[object]], *, named: bool) -> tuple[str, ...]:
         """Return the note on rows beyond a LIMIT that tie with the last; none where finding them would read texts."""
