@@ -77,7 +77,7 @@ class Response:
     >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}})
     >>> reply = con.ask("How many dogs are older than 5?")
     >>> reply.answer
-    '1. I searched for the number of dogs whose age is above 5.'
+    '1 dog. I searched for the number of dogs whose age is above 5.'
     >>> reply.rows, reply.suql
     (((1,),), 'SELECT COUNT(*) AS count FROM dogs WHERE age > 5')
     >>> con.ask("What is the meaning of it all?").status
