@@ -1,13 +1,13 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, label, money, plural, popup, say, toast, visible } from "./dom.js";
+import { button, copy, el, label, money, plural, say, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
 import { reachable } from "./rows.js";
-import { table } from "./table.js";
+import { table, take } from "./table.js";
 import { judging } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
@@ -163,7 +163,7 @@ function actions(record, rows, again, edited) {
       FILTERS.test(record.suql) && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
-      rows && take(record, rows)),
+      rows && (rows.text || rows.kept) && take(rows, () => record)),
     place);
 }
 
@@ -174,35 +174,9 @@ function linkOf(record) {
   return link.href;
 }
 
-// The rows shown, copied; all that pass the filters, downloaded: the server sorts and filters what it keeps.
-function take(record, rows) {
-  const download = (name) => {
-    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${name.toLowerCase()}&${rows.selection()}`, download: true }).click();
-    toast(`Rows downloaded as ${name}.`);
-  };
-  const opener = button("Copy, download …", () => {
-    const list = popup(opener, "Copy or download rows");
-    const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
-    if (rows.text) for (const name of ["TSV", "Markdown"]) item(`Copy as ${name}`, () => copy(rows.text(name.toLowerCase()), "Rows copied."));
-    if (record.id) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
-    list.open();
-  }, { "aria-haspopup": "true" });
-  return (rows.text || record.id) && opener;
-}
-
 function python(record, place) {
   const { source, model } = document.body.dataset;
   const text = `import almanaq\n\ncon = almanaq.connect(${JSON.stringify(source)}, model=${JSON.stringify(model)})\nresult = con.sql(${JSON.stringify(record.suql)})\nprint(result.df())\n`;
   place.replaceChildren(el("h3", {}, "As Python"), el("pre", { class: "suql", tabindex: 0 }, text),
     button("Copy", () => copy(text, "Code copied.")));
 }
-
-async function copy(text, told) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast(told);
-  } catch {
-    prompt("Copy this:", text);
-  }
-}
-
