@@ -67,7 +67,7 @@ def missing_texts_query(suql: str, found: int, dialect: str) -> str | None:
     It is where one SELECT without a LIMIT asks about one column.
     """
     del found
-    tree = query_tree(suql, dialect)
+    tree = query_tree(suql, dialect).copy()
     texts = {call.expressions[0] for call in tree.find_all(exp.Anonymous) if is_text_call(call) and call.expressions}
     plain = isinstance(tree, exp.Select) and tree.args.get("limit") is None and len([*tree.find_all(exp.Select)]) == 1
     if not plain or len(texts) != 1 or not isinstance(text := texts.pop(), exp.Column):

@@ -132,7 +132,8 @@ class _ProgressEmitter:
         if not self.suql:
             return f"stopped before a query was written: {again}"
         if not self.read:
-            return f"stopped before any text call was answered: {describe(self.suql, dialect=dialect)}; {again}"
+            first = "text call was answered" if may_read_texts(self.suql) else "row was sure"
+            return f"stopped before any {first}: {describe(self.suql, dialect=dialect)}; {again}"
         of = f" of {self.read['total']:,}" if self.read["total"] else ""
         found = f"{self.read['passed']:,}"
         found = f"the count is at least {found}" if _counts_rows(self.suql, dialect) else f"{found} passed"
