@@ -323,7 +323,7 @@ DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT
 
 def test_what_a_single_row_lacks_is_said(eateries):
     one, _ = agent(eateries, query("SELECT 'Wok' AS name, NULL AS founded, 3 AS stars"))
-    assert one.respond("who founded the Wok?").answer.startswith("Wok:\n   founded: not known\n   stars: 3\n")
+    assert one.respond("who founded the Wok?").answer.startswith("Wok:\n   founded: not known\n   stars: 3\n\n")
 
 
 @pytest.mark.parametrize(("length", "worded"), [(1, 30), (190, 30), (380, 15), (1500, 7)])

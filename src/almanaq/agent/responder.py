@@ -29,6 +29,8 @@ _FEW_COLUMNS = 6
 _CELLS_WORDED = 4
 """A template words a single row of so many cells, where they are short."""
 _CELL_LENGTH, _SAID_LENGTH = 160, 800
+_BESIDE = 60
+"""Characters of the one fact of a single row that stands beside it."""
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
@@ -103,7 +105,7 @@ class LocalResponder:
         yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == 1 and found.total in (None, 1):
             said, *facts = _one_row(found)
-            lines = [f"{said}:", *(f"   {fact}" for fact in facts), ""] if facts else [f"{said.rstrip('.')}. "]
+            lines = [f"{said}:", *(f"   {fact}" for fact in facts), "", ""] if facts else [f"{said.rstrip('.')}. "]
             lines[-1] += f"I searched for {found.searched}."
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
@@ -215,7 +217,7 @@ def _label(column: str) -> str:
 
 
 def _one_row(found: Found) -> list[str]:
-    """Return a single row: what it is called, or its figure, with one fact; then its facts, where it has several."""
+    """Return a single row: what it is called, or its figure, with one short fact; then its facts, where it has more."""
     row = found.rows[0]
     if len(row) > 1 and not isinstance(row[0], str):
         facts = _facts(found, row, 0)
@@ -224,7 +226,8 @@ def _one_row(found: Found) -> list[str]:
     said = _NOT_SAID.capitalize() if row[0] is None and found.read else cell_of(found.columns[0], row[0], _SAID_LENGTH)
     if found.counted:
         return [f"{said} {singular(found.counted) if row[0] == 1 else found.counted}"]
-    return [said, *facts] if len(facts) > 1 else [said + "".join(f" ({fact})" for fact in facts)]
+    beside = len(facts) < 2 and len("".join(facts)) <= _BESIDE
+    return [said + "".join(f" ({fact})" for fact in facts)] if beside else [said, *facts]
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:
