@@ -61,6 +61,7 @@ function draw(page, more) {
   const rows = page.rows.map((row) => el("tr", {}, columns.map((column) => drawCell(column, row[column.at]))));
   if (more) at("rows").querySelector("tbody").append(...rows);
   else {
+    at("rows").style.minHeight = `${at("rows").offsetHeight}px`; // fewer rows do not scroll the page
     at("rows").replaceChildren(el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows" },
       el("table", { oncopy: copySelected }, el("caption", { class: "quiet" }, `Rows of ${visible(name)}`),
         el("thead", {}, el("tr", {}, page.columns.map(header))), el("tbody", {}, rows))));
@@ -71,7 +72,7 @@ function draw(page, more) {
   const cut = page.cells_cut ? " Long texts are shown by their beginning." : "";
   const told = page.next && page.rows_total ? `${count.toLocaleString("en")} of ${plural(page.rows_total, "row")} shown.` : `${plural(count, "row")} shown${page.next ? ", there are more" : ""}.`;
   const all = page.query.replace(/\s+LIMIT 100$/, "");
-  const taken = take({ kept: true, selection: () => "", text: (format) => writeText(columns, drawn, format) },
+  const taken = take({ isKept: true, selection: () => "", text: (format) => writeText(columns, drawn, format) },
     () => stream("sql", { suql: all, max_rows: MOST_ROWS }, undefined, () => {}));
   at("rows").append(el("p", { class: "more buttons" }, next || null, taken, el("span", { class: "hint" }, told + cut)));
   say(told);

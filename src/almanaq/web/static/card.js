@@ -163,7 +163,7 @@ function actions(record, rows, again, edited) {
       FILTERS.test(record.suql) && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
-      rows && (rows.text || rows.kept) && take(rows, () => record)),
+      rows && (rows.text || rows.isKept) && take(rows, () => record)),
     place);
 }
 

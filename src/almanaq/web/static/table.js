@@ -220,7 +220,7 @@ export function table(record, again, edited) {
   const unhide = button("", () => (state.hidden.clear(), redraw()), { class: "plain" });
   const whole = el("div", { class: "rows" }, el("p", { class: "tools" }, all > 8 ? filtering : null, unhide), scroll, told);
   redraw();
-  whole.kept = Boolean(record.id);
+  whole.isKept = Boolean(record.id);
   whole.selection = () => selection(state.at, state.down, state.filters);
   if (rows.all) whole.text = (format) => writeText(kept(), rows.found, format);
   return whole;
@@ -276,7 +276,8 @@ export function copySelected(event) {
 export function take(rows, keep) {
   const download = async (format) => {
     try {
-      const { id, rows_total: count, trace } = await keep();
+      const { id, rows_total: count, trace, not_kept: reason } = await keep();
+      if (!id) throw new Error(reason);
       el("a", { href: `/api/v1/answers/${id}/rows?format=${format.toLowerCase()}&${rows.selection()}`, download: true }).click();
       toast(`${trace?.partial ? `The first ${plural(count, "row")}` : "Rows"} downloaded as ${format}.`);
     } catch (error) {
@@ -287,7 +288,7 @@ export function take(rows, keep) {
     const list = popup(opener, "Copy or download rows");
     const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
     if (rows.text) for (const name of ["TSV", "Markdown"]) item(`Copy as ${name}`, () => copy(rows.text(name.toLowerCase()), "Rows copied."));
-    if (rows.kept) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
+    if (rows.isKept) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
     list.open();
   }, { "aria-haspopup": "true" });
   return opener;
