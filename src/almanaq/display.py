@@ -40,10 +40,10 @@ _PARTS = {".pdf": "page", ".pptx": "slide"}
 Row = Sequence[object]
 
 
-def cell_text(value: object, most: int = CELL) -> str:
+def cell_text(value: object, most: int | None = CELL) -> str:
     """Return a value as people read it, on one line of at most `most` characters; NULL is empty."""
-    text = visible(" ".join(_text(value).split()))
-    return text if len(text) <= most else text[: most - 1] + "…"
+    text = visible(" ".join(_text(value, most and 4 * CELL).split()))
+    return text if most is None or len(text) <= most else text[: most - 1] + "…"
 
 
 _FUNCTION = re.compile(r'"?(\w+)"?\((.*)\)', re.DOTALL)
@@ -174,13 +174,36 @@ def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool))
 
 
-def _text(value: object) -> str:
+def _text(value: Any, most: int | None) -> str:
     if value is None:
         return ""
     if isinstance(value, list | tuple):
-        return "; ".join(map(_text, value))
+        return "; ".join(_text(item, most) for item in value)
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_text(item, most)}" for name, item in value.items())
+    if isinstance(value, datetime.timedelta):
+        return _interval(0, value.days, (value - datetime.timedelta(value.days)) // datetime.timedelta(microseconds=1))
+    if hasattr(value, "months") and hasattr(value, "nanoseconds"):
+        return _interval(value.months, value.days, value.nanoseconds // 1000)
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
     if isinstance(value, bytes):
-        return "\\x" + value[:CELL].hex()
-    return str(value)[: 4 * CELL]
+        return "\\x" + value[:most].hex()
+    return str(value)[:most]
+
+
+def _interval(months: int, days: int, microseconds: int) -> str:
+    """Return an interval as PostgreSQL prints one.
+
+    >>> _interval(14, 3, 7_200_000_000), _interval(0, 1, 0), _interval(0, 0, 0), _interval(0, 0, -90_500_000)
+    ('1 year 2 mons 3 days 02:00:00', '1 day', '00:00:00', '-00:01:30.5')
+    """
+    years, months = int(months / 12), int(months - 12 * int(months / 12))
+    parts = [(years, "year"), (months, "mon"), (days, "day")]
+    found = [f"{count} {unit}{'' if count == 1 else 's'}" for count, unit in parts if count]
+    seconds, fraction = divmod(abs(microseconds), 1_000_000)
+    if microseconds or not found:
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        clock += f".{fraction:06}".rstrip("0") if fraction else ""
+        found.append(f"{'-' if microseconds < 0 else ''}{clock}")
+    return " ".join(found)

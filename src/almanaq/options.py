@@ -585,6 +585,11 @@ OPTIONS: Mapping[str, Option] = {option.name: option for option in (*_BEFORE, *Q
 """Every option by its name, in the order in which a command lists its flags."""
 
 
+def pydantic_fields(surface: Literal["http", "setting"]) -> Any:
+    """Return the fields of a pydantic model that takes the options of a surface."""
+    return {name: option.pydantic_field() for name, option in OPTIONS.items() if getattr(option, surface)}
+
+
 def choose_options(options: Options | None, named: Mapping[str, Any]) -> Options:
     """Return the options with those named by themselves in their place; raise UsageError for one out of range."""
     given = {name: value for name, value in named.items() if value is not None}

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from almanaq.display import visible
 from almanaq.errors import UsageError, suggest
 from almanaq.models.http import HIDDEN, redact_address, redact_keys
-from almanaq.options import OPTIONS
+from almanaq.options import OPTIONS, pydantic_fields
 
 FILE = Path("almanaq.toml")
 
@@ -49,10 +49,7 @@ class SettingsFile:
     values: Mapping[str, Any] = field(repr=False)
 
 
-_FIELDS: Any = {name: option.pydantic_field() for name, option in OPTIONS.items() if option.setting}
-
-
-class Settings(create_model("OptionSettings", __base__=BaseModel, **_FIELDS)):  # type: ignore[misc]
+class Settings(create_model("OptionSettings", __base__=BaseModel, **pydantic_fields("setting"))):  # type: ignore[misc]
     """Every setting, with its default: the options that may be settings, and what only the models' layer reads.
 
     In the environment a name is written `ALMANAQ_MODEL`, in `almanaq.toml` `model`. The two settings of

@@ -209,11 +209,18 @@ def test_that_the_tables_cannot_tell_may_be_found_out_by_a_refused_query(eaterie
     assert (response.status, response.answer.splitlines()[0]) == ("no_query", NO_HOURS)
 
 
-@pytest.mark.parametrize("suql", ["SELECT COUNT(*) AS n FROM restaurants", "SELECT name FROM restaurants WHERE id = 1"])
-def test_a_single_row_is_worded_without_a_call(eateries, suql):
+@pytest.mark.parametrize(
+    ("suql", "counted"),
+    [
+        ("SELECT COUNT(*) AS n FROM restaurants", " restaurants"),
+        ("SELECT COUNT(*) FROM restaurants WHERE id = 1", " restaurant"),
+        ("SELECT name FROM restaurants WHERE id = 1", ""),
+    ],
+)
+def test_a_single_row_is_worded_without_a_call(eateries, suql, counted):
     one, script = agent(eateries, query(suql))
     response = one.respond("how many are there?")
-    assert response.answer.startswith(f"{response.rows[0][0]}. I searched for ")
+    assert response.answer.startswith(f"{response.rows[0][0]}{counted}. I searched for ")
     assert [prompt.name for prompt in script.prompts] == ["parse"]
 
 
@@ -298,7 +305,17 @@ def test_a_limit_that_cuts_a_tie_is_said(suql, said, tied):
         response = Agent(con.engine, models(Script(query(suql, reply="{rows}.")))).respond("which?")
     names = " and ".join(sorted(set(tied) - {row[0] for row in response.rows}))
     notes = [said + f": {names}" * bool(names) + "."] * bool(said)
-    assert [*response.trace.warnings] == response.answer.splitlines()[1:] == notes
+    assert response.answer.splitlines()[1:] == notes
+
+
+def test_rows_without_a_text_are_counted_in_the_reply():
+    shops = {"name": list("abcd"), "city": [*"XXXY"], "notes": ["Quiet.", None, "", None]}
+    with almanaq.connect({"shops": shops}, model="local", cache=False) as con:
+        for city, said in (("X", "2 rows have no notes"), ("Y", "1 row has no notes"), ("Z", "")):
+            suql = f"SELECT name FROM shops WHERE city = '{city}' AND answer(notes, 'is it quiet?') = 'Yes'"
+            response = Agent(con.engine, models(Script(query(suql)))).respond("which are quiet?")
+            assert said in response.answer
+            assert bool(said) == ("could be asked" in response.answer)
 
 
 DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT 1"
@@ -306,7 +323,7 @@ DEAR = "SELECT name FROM restaurants WHERE price = 'cheap' AND rating >= 4 LIMIT
 
 def test_what_a_single_row_lacks_is_said(eateries):
     one, _ = agent(eateries, query("SELECT 'Wok' AS name, NULL AS founded, 3 AS stars"))
-    assert one.respond("who founded the Wok?").answer.startswith("Wok (founded: not known; stars: 3).")
+    assert one.respond("who founded the Wok?").answer.startswith("Wok:\n   founded: not known\n   stars: 3\n\n")
 
 
 @pytest.mark.parametrize(("length", "worded"), [(1, 30), (190, 30), (380, 15), (1500, 7)])

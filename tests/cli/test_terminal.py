@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from almanaq.agent.responder import ROWS_SHOWN, Found, LocalResponder, shows_all_rows
 from almanaq.agent.response import Response
-from almanaq.cli.terminal import break_query, cell_text, shorten, summary_line
+from almanaq.cli.terminal import break_query, summary_line
 from almanaq.suql.result import Evidence, Trace
 
 WORDS = st.sampled_from(
@@ -37,18 +37,6 @@ def test_layout_breaks_before_clauses_but_not_within_them():
 
 def test_a_query_of_several_lines_stays_as_it_was_written():
     assert break_query("SELECT a\nFROM r WHERE b\n") == "SELECT a\nFROM r WHERE b"
-
-
-@given(st.text(), st.integers(min_value=10, max_value=50))
-def test_shorten_gives_one_line_of_the_beginning(text, limit):
-    short = shorten(text, limit)
-    assert len(short) <= limit + 2
-    assert "\n" not in short
-    assert " ".join(text.split()).startswith(short.removesuffix(" …"))
-
-
-def test_cells_read_as_people_write_them():
-    assert [cell_text(v) for v in (None, 4.5, ["a", "b"], True)] == ["", "4.5", "a; b", "True"]
 
 
 def test_the_summary_names_what_is_out_of_the_ordinary():

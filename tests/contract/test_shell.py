@@ -177,7 +177,7 @@ def test_typing_at_a_terminal(environment, places):
         ("SELECT na\t FROM pla\t\n", "...> "),
         ("WHERE id = 1;\n", "Alba"),
         (".tab\t\n", "cities, 2 rows"),
-        ("how many cities are there?\n", "2. I searched for the number of cities"),
+        ("how many cities are there?\n", "2 cities. I searched for the number of cities"),
         ("help\n", ".explain QUERY"),
         ("clear\n", ""),
     ):
@@ -237,7 +237,7 @@ def test_a_line_that_begins_no_query_is_a_question(line, query):
 def test_a_question_and_its_source_stand_in_either_order(almanaq, places, arguments):
     run = almanaq(*(each.format(places) for each in arguments))
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("2. I searched for the number of cities")
+    assert run.stdout.startswith("2 cities. I searched for the number of cities")
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,11 @@ def test_a_frame_gives_the_prompt_that_its_file_gives(
     asked = {"question": question, "from_rows": from_rows, "options": (), "compared": ("Ben's",), "form": ""}
     values = {**asked, "about": question, "yes_or_no": "", "served": "", "sentence": False, "part": 1, "parts": 2}
     file = prompt_file(name)
-    whole = file.prompt({**values, "passages": list(enumerate(passages, 1))}, token="f1")
-    assert file.frame(values, len(passages)).prompt(passages, token="f1") == whole
+    schema = {"type": "object", "required": [name], "properties": {}}
+    whole = file.prompt({**values, "passages": list(enumerate(passages, 1))}, schema=schema, token="f1")
+    framed = file.frame(values, len(passages), schema).prompt(passages, token="f1")
+    assert framed == whole
+    assert request_key("m", framed) == request_key("m", whole)
 
 
 def test_replies_that_come_together_are_kept_together(tmp_path: Path) -> None:

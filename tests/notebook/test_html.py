@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from almanaq.agent.response import Response
 from almanaq.errors import QueryError
 from almanaq.suql.explain.explain import Explanation, StageLine
 from almanaq.suql.explain.why_not import Condition, WhyNot
-from almanaq.suql.result import Evidence
+from almanaq.suql.result import Evidence, Result
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -64,10 +65,10 @@ def shown(text):
     """Every value that is shown in notebooks, made of a hostile text."""
     with almanaq.connect({"t": {"n": [1.5], "s": [text], "l": [[text]]}}, cache=False) as connection:
         result = connection.sql('SELECT n, s AS "<b>x", l FROM t')
-    rows = (((text, 1)), ((None, 2)))
+    table = pa.table({text: [text, None], "n": [1, 2]})
     cited = ((quote(text),), ())
     yield result
-    yield Response("answered", text, text, (text, "n"), rows, evidence=cited, searched=text)
+    yield Response("answered", text, text, (text, "n"), evidence=cited, searched=text, table=table)
     yield Response("failed", text, error=QueryError(text))
     yield WhyNot((Condition(text, False, (quote(text),)), Condition(text, None)))
     yield Explanation((StageLine("sql", text, text, {"rows": 1}),))
@@ -84,6 +85,8 @@ class Printer:
 
 
 def twin(value) -> str:
+    if isinstance(value, Result):
+        return repr(value)
     printer = Printer()
     value._repr_pretty_(printer, False)
     return printer.said
@@ -128,7 +131,7 @@ def test_quotes_are_folded_and_named_by_their_row():
 
 
 def test_values_are_as_people_read_them():
-    assert [display.cell_text(value) for value in (None, ["a", None, 2], b"\x01", 1.5, True)] == [
-        "", "a; ; 2", "\\x01", "1.5", "True",
+    assert [display.cell_text(value) for value in (None, ["a", None, 2], b"\x01", 1.5, True, {"a": [1, 2]})] == [
+        "", "a; ; 2", "\\x01", "1.5", "True", "a: 1; 2",
     ]  # fmt: skip
     assert "<i>null</i>" in display.table_html(("a",), [(None,)])

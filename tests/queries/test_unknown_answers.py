@@ -115,7 +115,8 @@ def test_a_terminal_lists_the_first_and_counts_the_others(capsys: pytest.Capture
 
 def test_a_reply_to_a_question_names_them() -> None:
     with connect() as con:
-        reply = Response("answered", "One.", trace=con.sql(f"SELECT {CALM} FROM stays").trace)
+        found = con.sql(f"SELECT {CALM} FROM stays")
+    reply = Response("answered", "One.", trace=found.trace, table=found.table)
     assert [each["row"] for each in response_record(reply)["unknown"]] == ["2", "4"]
     assert [each["row"] for each in reply.as_dict()["unknown"]] == ["2", "4"]
     assert "stays.note, row 5: is it calm? (HTTP 451)" in reply._repr_html_()

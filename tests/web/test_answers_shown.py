@@ -120,6 +120,9 @@ def test_rows_are_sorted_filtered_copied_and_asked_again(browser, shown):
         assert page.evaluate("document.activeElement.textContent") == "Show 1 hidden column"
         page.keyboard.press("Enter")
         assert page.locator("thead").first.locator("th").count() == 3
+        page.goto(f"http://127.0.0.1:{shown.port}{link(shown, 'SELECT breed FROM dogs LIMIT 2')}")
+        page.get_by_role("button", name="Show all").click()
+        page.locator(".again caption", has_text="4 rows").wait_for()
 
 
 def test_of_many_rows_those_in_view_are_drawn_sorted_and_filtered_by_the_server(browser, shown):

@@ -14,7 +14,7 @@ import almanaq
 from almanaq.encode import response_record, result_record
 from almanaq.testing import FunctionModel
 
-ADDED = {"id", "conversation", "link", "question", "keys", "truncated", "rows_total", "cells_cut", "suql"}
+ADDED = {"id", "conversation", "link", "question", "keys", "lead", "truncated", "rows_total", "cells_cut", "suql"}
 QUESTION = "How many places are there?"
 
 

@@ -215,8 +215,18 @@ def test_a_table_is_browsed(browser, serve, options):
         assert page.locator("#rows tbody tr").first.locator("td").nth(1).inner_text() == "Coda"
         page.get_by_label("Value", exact=True).fill("Alba")
         page.locator("#filter-column").select_option("name")
+        before = page.evaluate("scrollY")
         page.get_by_role("button", name="Filter", exact=True).click()
         page.locator(".more", has_text="1 row shown").wait_for()
+        assert page.evaluate("scrollY") == before
+        page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }")
+        page.get_by_role("button", name="Copy, download").click()
+        page.get_by_role("button", name="Copy as TSV").click()
+        assert page.evaluate("copied").splitlines()[1].split("\t")[:2] == ["1", "Alba"]
+        page.get_by_role("button", name="Copy, download").click()
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download CSV").click()
+        assert [line.split(b",")[1] for line in download.value.path().read_bytes().splitlines()] == [b"name", b"Alba"]
         page.get_by_role("link", name="Write a query").click()
         written = "SELECT * FROM places WHERE name = 'Alba' ORDER BY visits ASC LIMIT 100"
         assert page.get_by_label("SUQL query").input_value().split() == written.split()

@@ -41,6 +41,9 @@ def test_every_way_gives_the_same_record(sample, question, capsys):
         assert over_http[name] == printed[name], name
     for name in set(printed["trace"]) - set(OF_ONE_RUN):
         assert over_http["trace"][name] == printed["trace"][name], name
+    lead = over_http["lead"]
+    assert all(line.rstrip(".:") in printed["answer"] for line in lead.splitlines())
+    assert not printed["columns"] or not any(part in lead for part in ("I searched for", "1. ", "\n\n", "   “"))
     told = sample.tools.call("ask", {"question": question})
     for name in ("status", "answer", "suql", "columns", "rows", "searched", "relaxed"):
         assert (told[name] or None) == (printed[name] or None), name

@@ -16,7 +16,8 @@ from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq.web.service import Limits
 
 COUNTED = {"reasoning": "", "suql": "SELECT count(*) FROM places", "needs_data": True, "clarify": None}
-NOTHING = "stopped before any row was sure: nothing is kept"
+AGAIN = "nothing is kept. Run it again to go on"
+NO_CALL = f"the number of places whose notes say yes to “is it nice?”; {AGAIN}"
 
 
 def source(rows=300):
@@ -75,16 +76,16 @@ def test_a_stopped_query_keeps_the_rows_that_are_sure(serve, slow):
     with client.open_stream("sql", {"suql": all_of()}) as events:  # a count of some rows is not sure
         id = next(events)[1]["id"]
         until(lambda: client.post(f"answers/{id}/stop", {}).status == 204)
-        assert list(events)[-1][1]["detail"] == NOTHING
+        assert list(events)[-1][1]["detail"] == f"stopped before any text call was answered: {NO_CALL}"
     for suql, known in (
-        (all_of(), r"stopped after \d+ of 300 rows were read: the count is at least \d+; nothing is kept"),
-        (f"{all_of()} GROUP BY id % 2", r"stopped after \d+ of 300 rows were read: \d+ passed; nothing is kept"),
+        (all_of(), r"stopped after \d+ of 300 rows were read: the count is at least \d+; "),
+        (f"{all_of()} GROUP BY id % 2", r"stopped after \d+ of 300 rows were read: \d+ passed; "),
     ):
         with client.open_stream("sql", {"suql": suql.replace("nice", f"nice {len(suql)}")}) as events:
             id = next(events)[1]["id"]
             next(data for name, data in events if name == "progress" and data.get("done", 0) > 4)
             assert client.post(f"answers/{id}/stop", {}).status == 204
-            assert re.fullmatch(known, list(events)[-1][1]["detail"])
+            assert re.fullmatch(known + re.escape(AGAIN), list(events)[-1][1]["detail"])
 
 
 def test_a_stopped_question_keeps_the_rows_that_are_sure(serve):
@@ -107,7 +108,11 @@ def test_a_stopped_question_keeps_the_rows_that_are_sure(serve):
     assert (turn["rows"], turn["stopped"]) == (record["rows"], True)
     before = model.calls
     name, problem = stop("Which are quiet?", before)  # while the query is written
-    assert (name, problem["status"], problem["detail"]) == ("error", 409, NOTHING)
+    assert (name, problem["status"], problem["detail"]) == (
+        "error",
+        409,
+        f"stopped before a query was written: {AGAIN}",
+    )
     assert model.calls == before + 1
 
 

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
 from almanaq.agent.checked import NEAREST, CheckedAnswers, is_usable, sort_by_nearness
-from almanaq.agent.describe import describe, describe_condition, name_tables
+from almanaq.agent.describe import describe, describe_condition, name_counted, name_tables
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.linking.index import CatalogIndex
@@ -64,8 +64,8 @@ from almanaq.agent.small.parser import SmallModelParser
 from almanaq.agent.small_talk import small_talk
 from almanaq.agent.tables import MOST_TABLES, ChooseTables, SmallTables, add_relations, choose_relations, make_chooser
 from almanaq.agent.terms import say_cautions, say_terms
-from almanaq.agent.ties import say_ties, ties_query
 from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, options_of_turn, run_in_thread, run_step
+from almanaq.agent.unseen_rows import missing_texts_query, say_missing_texts, say_ties, ties_query
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
@@ -504,13 +504,11 @@ class Agent:
 
     def _reply(self, question: str, kind: TurnKind, ran: _Executed, history: History) -> Steps:
         rows, private = tuple(ran.result.rows), shows_private(ran.suql, self._engine, ran.result.trace.links)
-        trace = ran.result.trace
-        if not ran.stopped:
-            trace = replace(trace, warnings=(*trace.warnings, *self._find_ties(ran.suql, rows, named=not private)))
-        result = replace(ran.result, trace=trace)
+        result = ran.result
         # The description goes to a language model, which must not see rows of a private turn.
         dialect = self._engine.dialect
-        searched = self._searched(ran.suql, _rows_shown(history, private=self._links_words))
+        described = self._describe(ran.suql, _rows_shown(history, private=self._links_words))
+        searched = described or name_tables(ran.suql, dialect)
         last = next((turn.suql for turn in reversed(history) if turn.suql and not turn.private), None)
         response = Response(
             "no_result" if ran.empty else "answered",
@@ -537,7 +535,8 @@ class Agent:
         defined = say_terms(question, ran.suql, self._engine.catalog)
         known = {each for turn in history if turn.suql for each in say_cautions(turn.suql, self._engine.catalog)}
         cautions = (each for each in say_cautions(ran.suql, self._engine.catalog) if each not in known)
-        notes = (*write_notes(ran.parsed, result.trace), *defined, *cautions, *doubts)
+        unseen = () if ran.stopped else self._say_unseen(ran, rows, named=not private)
+        notes = (*write_notes(ran.parsed, result.trace), *unseen, *defined, *cautions, *doubts)
         responder = LocalResponder() if ran.stopped else self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
@@ -558,7 +557,8 @@ class Agent:
             self._searched(last) if last else "",
             read_outputs(ran.suql, response.columns, dialect),
             ran.parsed.reply,
-            describe(ran.suql, dialect=dialect) != ran.suql,
+            bool(described),
+            name_counted(query_tree(ran.suql, dialect)),
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))
@@ -569,14 +569,20 @@ class Agent:
             yield TextWritten(piece)
         return replace(response, answer="".join(pieces))
 
+    def _describe(self, suql: str, shown: Sequence[Shown] = ()) -> str:
+        """Return what a query searched in words; "" where a part of it has none."""
+        said = describe(suql, shown, dialect=self._engine.dialect)
+        return "" if said == suql else said
+
     def _searched(self, suql: str, shown: Sequence[Shown] = ()) -> str:
         """Return what a query searched: in words, or, where not every part of it has any, by which tables it reads."""
-        said = describe(suql, shown, dialect=self._engine.dialect)
-        return name_tables(suql, self._engine.dialect) if said == suql else said
+        return self._describe(suql, shown) or name_tables(suql, self._engine.dialect)
 
-    def _find_ties(self, suql: str, rows: Sequence[Sequence[object]], *, named: bool) -> tuple[str, ...]:
-        """Return the note on rows beyond a LIMIT that tie with the last; none where finding them would read texts."""
-        return say_ties(self._run_beside(ties_query, suql, len(rows)), [row[0] for row in rows], named=named)
+    def _say_unseen(self, ran: _Executed, rows: Sequence[Sequence[object]], *, named: bool) -> tuple[str, ...]:
+        """Return the notes on rows beyond a LIMIT that tie with the last, and on rows without a text to be asked."""
+        tied = self._run_beside(ties_query, ran.suql, len(rows))
+        missing = self._run_beside(missing_texts_query, ran.parsed.suql or ran.suql, len(rows))
+        return (*say_ties(tied, [row[0] for row in rows], named=named), *say_missing_texts(missing))
 
     def _total(self, suql: str, found: int) -> int | None:
         """Return how many rows there are without the LIMIT; None where none cut them, or counting would read texts."""

@@ -68,6 +68,15 @@ def name_tables(suql: str, dialect: str) -> str:
     return f"rows in the table{'s' * (len(tables) > 1)} {join_words(tables)}" if tables else "no table"
 
 
+def name_counted(tree: exp.Expr) -> str:
+    """Return what the rows are called that a query counts and does nothing else, "dogs"; "" for any other query."""
+    if not isinstance(tree, exp.Select) or {name for name, part in tree.args.items() if part} - _OF_COUNTS:
+        return ""
+    counts = [_counts_rows(item.unalias()) for item in tree.expressions]
+    table = tree.args["from_"].this if tree.args.get("from_") else None
+    return words(table.name) if counts == [True] and isinstance(table, exp.Table) else ""
+
+
 def describe_order(tree: exp.Select, dialect: str) -> str:
     """Return in which order a query gives its rows, "highest rating first"; "" for none, and where it has no words."""
     try:
@@ -425,6 +434,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[_Describer, exp.Expr, bool], str]] = {
     exp.RegexpFullMatch: _Describer._pattern,
     exp.ArrayContains: _Describer._includes,
 }
+_OF_COUNTS = {"expressions", "from_", "where"}
 _CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "distinct", "with_", "kind")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from almanaq.agent.describe import join_words, words
+from almanaq.agent.linking.words import singular
 from almanaq.agent.parser import Parsed
 from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import VALUES_SHOWN, ConditionCount
@@ -28,10 +29,12 @@ _FEW_COLUMNS = 6
 _CELLS_WORDED = 4
 """A template words a single row of so many cells, where they are short."""
 _CELL_LENGTH, _SAID_LENGTH = 160, 800
+_BESIDE = 60
+"""Characters of the one fact of a single row that stands beside it."""
 _LISTED = 8
 _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
-_MORE = f", the first {ROWS_SHOWN} of them here"
+MORE_BELOW = f", the first {ROWS_SHOWN} of them here"
 _GROUPED = re.compile(
     r"^(?!.*\bLIMIT\b).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*\bGROUP BY\b", re.I | re.S
 )
@@ -58,6 +61,7 @@ class Found:
         cut: a LIMIT ended the search, and how many rows there are is not known.
         suql: the query that ran; `earlier` says in words what the one of the turn before searched.
         read: the columns that were read off texts.
+        counted: what the rows are called, where the query only counts them.
         sentence: the answer as written with the query; `{rows}`, or columns in braces, stand for what is found.
     """
 
@@ -76,6 +80,7 @@ class Found:
     read: frozenset[str] = frozenset()
     sentence: str = ""
     described: bool = False
+    counted: str = ""
 
 
 class Responder(Protocol):
@@ -99,7 +104,9 @@ class LocalResponder:
         yield say_relaxed(found)
         yield "".join(f"{remark}\n" for remark in found.remarks)
         if len(found.rows) == 1 and found.total in (None, 1):
-            lines = [f"{_one_row(found).rstrip('.')}. I searched for {found.searched}."]
+            said, *facts = _one_row(found)
+            lines = [f"{said}:", *(f"   {fact}" for fact in facts), "", ""] if facts else [f"{said.rstrip('.')}. "]
+            lines[-1] += f"I searched for {found.searched}."
             lines += [f"   {format_quote(e)}" for e in _of(found.evidence, 0)]
         else:
             lines = [_groups(found) or _count(len(found.rows), found.total, cut=found.cut), ""]
@@ -157,7 +164,7 @@ def describe_source(catalog: Catalog) -> str:
 
 def _count(number: int, total: int | None, *, cut: bool) -> str:
     """Return how many rows were found, of how many, and how many are shown."""
-    more = _MORE if number > ROWS_SHOWN else ""
+    more = MORE_BELOW if number > ROWS_SHOWN else ""
     of = f" of {total:,}" if total is not None and total > number else ""
     unsure = ", and there may be more" if cut else ""
     return f"I found {number:,}{of}{unsure}{more}:"
@@ -175,9 +182,9 @@ def _groups(found: Found) -> str:
         return ""  # some may be figures
     ends = (choose(found.rows, key=lambda row: row[-1]) for choose in (max, min))
     most, least = (", ".join(cell(row[i]) for i in keys) for row in ends)
-    more = _MORE if len(found.rows) > ROWS_SHOWN else ""
+    more = MORE_BELOW if len(found.rows) > ROWS_SHOWN else ""
     figure = f"{_label(found.columns[-1])} is highest for {most} ({cell(max(values))})"
-    years = ", the same months of all years together" if _MONTHS.search(found.suql) else ""
+    years = ", each over all years (“by month and year” tells them apart)" if _MONTHS.search(found.suql) else ""
     groups = f"{len(found.rows):,} groups by {' and '.join(_label(found.columns[i]) for i in keys)}{years}{more}"
     return f"{groups}: {figure}, lowest for {least} ({cell(min(values))})."
 
@@ -209,14 +216,18 @@ def _label(column: str) -> str:
     return label if column.casefold().startswith("answer(") else words(label)
 
 
-def _one_row(found: Found) -> str:
-    """Return a single row: what it is called, or its figure, and then its facts."""
+def _one_row(found: Found) -> list[str]:
+    """Return a single row: what it is called, or its figure, with one short fact; then its facts, where it has more."""
     row = found.rows[0]
     if len(row) > 1 and not isinstance(row[0], str):
-        return "; ".join(_facts(found, row, 0))
+        facts = _facts(found, row, 0)
+        return ["I found one", *facts] if len(facts) > 2 else ["; ".join(facts)]
     facts = _facts(found, row, 1)
     said = _NOT_SAID.capitalize() if row[0] is None and found.read else cell_of(found.columns[0], row[0], _SAID_LENGTH)
-    return said + (f" ({'; '.join(facts)})" if facts else "")
+    if found.counted:
+        return [f"{said} {singular(found.counted) if row[0] == 1 else found.counted}"]
+    beside = len(facts) < 2 and len("".join(facts)) <= _BESIDE
+    return [said + "".join(f" ({fact})" for fact in facts)] if beside else [said, *facts]
 
 
 def _of(evidence: Sequence[Sequence[Evidence]], i: int) -> list[Evidence]:

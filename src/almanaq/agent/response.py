@@ -77,7 +77,7 @@ class Response:
     >>> con = almanaq.connect({"dogs": {"name": ["Rex", "Bella"], "age": [7, 3]}})
     >>> reply = con.ask("How many dogs are older than 5?")
     >>> reply.answer
-    '1. I searched for the number of dogs whose age is above 5.'
+    '1 dog. I searched for the number of dogs whose age is above 5.'
     >>> reply.rows, reply.suql
     (((1,),), 'SELECT COUNT(*) AS count FROM dogs WHERE age > 5')
     >>> con.ask("What is the meaning of it all?").status
@@ -152,19 +152,20 @@ class Response:
 
     def _repr_html_(self) -> str:
         """Show the reply in a notebook: its text, what was searched, the rows with their quotes, the query."""
-        parts = [display.paragraph(self.answer)]
-        if self.columns:
-            parts.append(display.rows_html(self.columns, self.rows, self.evidence, len(self.rows)))
-        if self.trace is not None:
-            from almanaq.suql.result import unknown_html
-
-            parts.append(unknown_html(self.trace))
-        return display.block(*parts, display.fold_text("SUQL", self.suql) if self.suql else "")
+        rows = "" if self._result is None else self._result._repr_html_()
+        query = display.fold_text("SUQL", self.suql) if self.suql else ""
+        return display.block(display.paragraph(self.answer), rows, query)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
         """Show the same as text."""
-        rows = display.rows_text(self.columns, self.rows, len(self.rows)) if self.columns else ""
+        rows = "" if self._result is None else repr(self._result)
         printer.text(visible("\n\n".join(filter(None, (self.answer, rows, self.suql)))))
+
+    @property
+    def _result(self) -> Result | None:
+        from almanaq.suql.result import Result, Trace
+
+        return None if self.table is None else Result(self.table, self.evidence, self.trace or Trace())
 
     def as_dict(self) -> dict[str, Any]:
         """Return the keys of `ask --json` as a dictionary; rows are lists of Python values.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
 import os
@@ -16,8 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, TYPE_CHECKING, Any
 
-from almanaq.display import describe_progress, visible
-from almanaq.encode import plain
+from almanaq.display import cell_text, describe_progress, visible
 from almanaq.models.private_files import default_cache_folder
 
 if TYPE_CHECKING:
@@ -100,45 +98,6 @@ def print_chart(chart: Chart | None, out: Console) -> None:
 
     lines = ["no chart fits these columns"] if chart is None else [chart.title, *chart.lines(out.width)]
     out.print(Text(visible("\n".join(lines))), end="\n\n")
-
-
-def cell_text(value: Any, limit: int | None = CELL) -> str:
-    """Return a cell as a person reads it: NULL empty, an array as a list, at most `limit` characters."""
-    if value is None:
-        return ""
-    if isinstance(value, datetime.timedelta):
-        return _interval(0, value.days, (value - datetime.timedelta(value.days)) // datetime.timedelta(microseconds=1))
-    if hasattr(value, "months") and hasattr(value, "nanoseconds"):
-        return _interval(value.months, value.days, value.nanoseconds // 1000)
-    shown = plain(value)
-    if isinstance(shown, list):
-        return shorten("; ".join(cell_text(item, limit) for item in shown), limit)
-    return visible(shorten(str(shown), limit))
-
-
-def _interval(months: int, days: int, microseconds: int) -> str:
-    """Return an interval as PostgreSQL prints one.
-
-    >>> _interval(14, 3, 7_200_000_000), _interval(0, 1, 0), _interval(0, 0, 0), _interval(0, 0, -90_500_000)
-    ('1 year 2 mons 3 days 02:00:00', '1 day', '00:00:00', '-00:01:30.5')
-    """
-    years, months = int(months / 12), int(months - 12 * int(months / 12))
-    parts = [(years, "year"), (months, "mon"), (days, "day")]
-    found = [f"{count} {unit}{'' if count == 1 else 's'}" for count, unit in parts if count]
-    seconds, fraction = divmod(abs(microseconds), 1_000_000)
-    if microseconds or not found:
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        clock += f".{fraction:06}".rstrip("0") if fraction else ""
-        found.append(f"{'-' if microseconds < 0 else ''}{clock}")
-    return " ".join(found)
-
-
-def shorten(text: str, limit: int | None) -> str:
-    """Return a text on one line, cut at a word where it is longer than `limit`."""
-    line = " ".join(text.split())
-    if limit is None or len(line) <= limit:
-        return line
-    return line[:limit].rsplit(" ", 1)[0] + " …"
 
 
 def _count_fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
@@ -355,7 +314,7 @@ def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row
 
     for quotes in evidence:
         for quote in quotes[:per_row]:
-            out.print(Text(f'  "{visible(shorten(quote.quote, QUOTE))}"', style="italic"))
+            out.print(Text(f'  "{cell_text(quote.quote, QUOTE)}"', style="italic"))
             out.print(Text(visible(f"    {quote.place}: {quote.question}"), style="dim"))
 
 

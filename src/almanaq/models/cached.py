@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +29,7 @@ from almanaq.errors import ModelCallError, SourceError
 from almanaq.event_loops import PerLoop
 from almanaq.models.budget import record_usage
 from almanaq.models.private_files import UNUSABLE, add_column, find_rows, is_process_alive, open_sqlite, process_mark
+from almanaq.models.prompts import write_schema
 from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
 
 VERSION = 1
@@ -304,19 +305,6 @@ _POLL = 0.02
 _CACHE_HIT, _NOTHING = Usage(cached_calls=1), Usage()
 
 
-_last_schema: tuple[Mapping[str, object], str] = ({}, "{}")
-
-
-def _write_schema(schema: Mapping[str, object]) -> str:
-    # The calls of a query share one.
-    global _last_schema
-    last, text = _last_schema
-    if last is not schema:
-        text = json.dumps(schema, sort_keys=True)
-        _last_schema = schema, text
-    return text
-
-
 def request_key(model: str, prompt: Prompt) -> bytes:
     """Return the identity of a request: model, prompt version, messages without their random fence, and schema.
 
@@ -324,7 +312,7 @@ def request_key(model: str, prompt: Prompt) -> bytes:
     """
     fence = prompt.fence
     messages = [(m.role, m.content.replace(fence, "") if fence else m.content) for m in prompt.messages]
-    schema = None if prompt.schema is None else _write_schema(prompt.schema)
+    schema = None if prompt.schema is None else prompt.schema_text or write_schema(prompt.schema)
     identity: list[object] = [model, prompt.name, prompt.version, messages, schema, prompt.max_output_tokens]
     if prompt.verdict:
         identity.append("chances")  # the old name of probabilities

@@ -162,10 +162,9 @@ class PromptedReader:
                 self.part_tokens = min(self.part_tokens, max(_LEAST_PART, longest // 2))
 
     async def _read_part(self, call: TextCall, pieces: Sequence[Piece], part: int, parts: int) -> TextReply:
-        frame, schema = _make_frame(_ASKED(call), part, parts, len(pieces))
+        frame = _make_frame(_ASKED(call), part, parts, len(pieces))
         prompt = frame.prompt(
             [piece.text for piece in pieces],
-            schema=schema,
             max_output_tokens=self._max_output,
             verdict=self._probabilities and call.yes_or_no,
             usual_output_tokens=typical_tokens(call),
@@ -235,11 +234,11 @@ _ASKED = attrgetter("question", "type", "options", "compared", "from_rows", "abo
 
 
 @lru_cache(maxsize=256)
-def _make_frame(asked: tuple[Any, ...], part: int, parts: int, count: int) -> tuple[Frame, dict[str, object]]:
-    """Return the prompt of calls that ask the same, and its reply schema; cached, as a query has few."""
+def _make_frame(asked: tuple[Any, ...], part: int, parts: int, count: int) -> Frame:
+    """Return the prompt of calls that ask the same, with its reply schema; cached, as a query has few."""
     call = TextCall(asked[-1], (), *asked[:-1])
     name = "summarise" if call.function == "summary" else "answer_list" if call.type == "list" else "answer"
-    return prompt_file(name).frame({**prompt_values(call), "part": part, "parts": parts}, count), reply_schema(call)
+    return prompt_file(name).frame({**prompt_values(call), "part": part, "parts": parts}, count, reply_schema(call))
 
 
 def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:

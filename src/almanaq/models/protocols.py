@@ -91,6 +91,7 @@ class Prompt:
         likelihood: how likely the model finds its reply is requested too, where the server reports it.
         usual_output_tokens: the length of nearly every reply, for a budget without room for the longest; None: as
             `max_output_tokens`. Not part of the request's identity.
+        schema_text: `schema` as cache keys hold it, where many requests share it; else it is written for each.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Prompt:
     stop: tuple[str, ...] = ()
     likelihood: bool = False
     usual_output_tokens: int | None = field(default=None, compare=False, repr=False)
+    schema_text: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

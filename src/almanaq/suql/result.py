@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 
-_ROWS_SHOWN = 5
 UNKNOWN_SHOWN = 5
 """Unknown answers that a terminal lists."""
-_CELL_WIDTH = 40
-
 
 UNPLACED = "~"
 """What begins the key of a row that has none, and whose place in its relation is not known."""
@@ -201,11 +198,11 @@ class Result:
     >>> len(result), result[0], [n for _, n in result[1:]]
     (3, ('a', 1), [2, 3])
     >>> result
-    s     n
-    'a'   1
-    'b'   2
-    None  3
     3 rows
+    s  n
+    a  1
+    b  2
+       3
     """
 
     table: pa.Table
@@ -330,15 +327,14 @@ class Result:
         return self.table.schema.__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        return shown(self)
+        rows = display.rows_text(self.columns, self._first, len(self), *self._notes)
+        return "\n".join([rows, *map(display.visible, describe_unknown(self.trace, UNKNOWN_SHOWN))])
 
     def _repr_html_(self) -> str:
         rows = display.rows_html(self.columns, self._first, self.evidence, len(self), *self._notes)
-        return display.block(rows, unknown_html(self.trace))
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython passes it
-        rows = display.rows_text(self.columns, self._first, len(self), *self._notes)
-        printer.text("\n".join([rows, *map(display.visible, describe_unknown(self.trace, UNKNOWN_SHOWN))]))
+        unknown = "\n".join(describe_unknown(self.trace, display.QUOTES))
+        folded = display.fold_text(f"Unknown ({self.trace.unknown_answers:,})", unknown) if unknown else ""
+        return display.block(rows, folded)
 
     @property
     def _first(self) -> list[Row]:
@@ -347,34 +343,11 @@ class Result:
     @property
     def _notes(self) -> tuple[str, ...]:
         calls = self.trace.text_calls + self.trace.cached_calls
-        notes = (f"{calls:,} text calls" if calls else "", "not all of the result" if self.trace.partial else "")
-        return (*notes, _inexact(self.trace))
-
-
-def shown(result: Result) -> str:
-    """Return the first rows of a result in columns, and how many there are."""
-    rows = [list(result.columns), *([_cell(value) for value in row] for row in result.rows[:_ROWS_SHOWN])]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    more = ["…"] if len(result) > _ROWS_SHOWN else []
-    calls = result.trace.text_calls + result.trace.cached_calls
-    count = f"{len(result):,} row{'s' * (len(result) != 1)}" + (f", {calls:,} text calls" if calls else "")
-    partial = "not all: a budget ended the query" if result.trace.partial else ""
-    return "\n".join([*lines, *more, ", ".join(filter(None, (count, partial, _inexact(result.trace))))])
-
-
-def unknown_html(trace: Trace) -> str:
-    """Return the unknown answers of a query, folded; "" where there are none."""
-    lines = describe_unknown(trace, display.QUOTES)
-    return display.fold_text(f"Unknown ({trace.unknown_answers:,})", "\n".join(lines)) if lines else ""
+        asked = f"{calls:,} text call{'s' * (calls != 1)}" if calls else ""
+        return asked, "not all of the result" if self.trace.partial else "", _inexact(self.trace)
 
 
 def _inexact(trace: Trace) -> str:
     if trace.unknown_calls:
         return f"not exact: {trace.unknown_calls:,} answer(s) unknown"
     return "" if trace.exact else "approximate"
-
-
-def _cell(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _CELL_WIDTH else text[: _CELL_WIDTH - 1] + "…"

@@ -15,7 +15,7 @@ from almanaq.charts.choose import DrawnKind, drawable_kinds
 from almanaq.connection import Connection
 from almanaq.errors import UnknownNameError
 from almanaq.jobs import Job, JobRunner
-from almanaq.options import OPTIONS, Options
+from almanaq.options import Options, pydantic_fields
 from almanaq.web.about import about_record, describe_table, list_tables
 from almanaq.web.boards import Boards
 from almanaq.web.browse import SECONDS, completion_record, profile_table, read_kept_rows, read_rows, select_kept_rows
@@ -45,8 +45,7 @@ class _Bounds(_Exact):
         return Options(**self.model_dump(exclude_none=True))
 
 
-_FIELDS: Any = {name: option.pydantic_field() for name, option in OPTIONS.items() if option.http}
-AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Bounds.__doc__, **_FIELDS)
+AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Bounds.__doc__, **pydantic_fields("http"))
 
 
 class Ask(_Exact):

@@ -43,6 +43,7 @@ class Board:
     items: tuple[dict[str, Any], ...]
     made: float
     columns: Columns | None = None
+    id: str = ""
 
 
 class Boards:
@@ -59,9 +60,9 @@ class Boards:
     def get(self, name: str) -> Board:
         """Return a board; raises NotFound."""
         found = self._find(name)
-        if not found:
+        if found is None:
             raise NotFound(f"there is no board {name!r}")
-        return _read(found[0])
+        return _read(found)
 
     def put(self, name: str, title: str, items: Sequence[dict[str, Any]]) -> None:
         """Keep a board in the place of the one of that name.
@@ -73,14 +74,14 @@ class Boards:
             NotFound: an answer is not there.
         """
         found = self._find(name)
-        known = {item["answer"]: item for board in found[:1] for item in _read(board).items if "answer" in item}
+        before = () if found is None else _read(found).items
+        known = {item["answer"]: item for item in before if "answer" in item}
         pinned = [item if "text" in item else self._pin(item, known) for item in items]
         self._write(Board(name, title, tuple(pinned), time.time()))
 
     def delete(self, name: str) -> None:
         """Delete a board; its answers stay. Raises NotFound."""
-        self.get(name)
-        self._store.remove_boards([answer.id for answer in self._find(name)])
+        self._store.remove_board(self.get(name).id)
 
     def record(self, board: Board) -> dict[str, Any]:
         """Return a board with its answers as a client gets it; of one that is gone the record is null."""
@@ -148,8 +149,8 @@ class Boards:
         found = map(self._store.get, self._store.random_ids("board"))
         return (answer for answer in found if answer is not None)
 
-    def _find(self, name: str) -> list[Answer]:
-        return [answer for answer in self._kept() if answer.asked == name]
+    def _find(self, name: str) -> Answer | None:
+        return next((answer for answer in self._kept() if answer.asked == name), None)
 
     def _write(self, board: Board) -> None:
         record = {"title": board.title, "items": list(board.items)}
@@ -158,10 +159,12 @@ class Boards:
         answer = Answer(new_id(), "", "board", board.name, model, record, made=board.made, columns=columns)
         pinned = [item["answer"] for item in board.items if "answer" in item]
         with self._store.writing():
-            self._store.remove_boards([answer.id for answer in self._find(board.name)])
+            if (before := self._find(board.name)) is not None:
+                self._store.remove_board(before.id)
             self._store.pin(answer.id, pinned)  # before there must be room: what is pinned stays
             self._store.put(answer, {})
 
 
 def _read(answer: Answer) -> Board:
-    return Board(answer.asked, answer.record["title"], tuple(answer.record["items"]), answer.made, answer.columns)
+    items = tuple(answer.record["items"])
+    return Board(answer.asked, answer.record["title"], items, answer.made, answer.columns, answer.id)

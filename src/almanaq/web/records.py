@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlglot import exp
 
+from almanaq.agent.responder import MORE_BELOW
 from almanaq.charts.choose import DrawnKind, draw_columns
 from almanaq.display import label_column
 from almanaq.encode import CsvWriter, RecordCap, exact_numbers, plain
@@ -79,6 +80,21 @@ def client_record(
         "rows_total": total,
         "cells_cut": capped.cells_cut,
     }
+
+
+_SHOWN_BESIDE = re.compile(r"\s*\d+\. | +“| {3}[^\s*-]|Answer with ")
+"""The beginning of a line of a reply that says what the table, the quotes or the buttons of readings show."""
+
+
+def lead_of(record: dict[str, Any]) -> str:
+    """Return a reply without what is shown beside it: rows, quotes, readings, warnings, and what was searched."""
+    answer: str = record["answer"]
+    if not record["columns"] and not record["readings"]:
+        return answer
+    lines = [line.rstrip() for line in answer.replace(f"I searched for {record['searched']}.", "").split("\n")]
+    beside = {"", *record["trace"]["warnings"]}
+    left = [line for line in lines if line not in beside and not _SHOWN_BESIDE.match(line)]
+    return re.sub(r":$", ".", "\n".join(left).replace(MORE_BELOW, ""), flags=re.MULTILINE)
 
 
 RowFormat = Literal["json", "csv", "parquet"]

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from almanaq.accounts import Account, LastingBudget
 from almanaq.agent.checked import source_id
+from almanaq.agent.describe import describe, name_counted
+from almanaq.agent.queries import query_tree
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.engines.restricted import hash_rights
@@ -46,6 +48,7 @@ from almanaq.web.records import (
     describe_columns,
     estimate_record,
     expected_record,
+    lead_of,
     may_see,
 )
 from almanaq.web.store import Answer, AnswerStore, new_id, pack_rows
@@ -62,8 +65,6 @@ if TYPE_CHECKING:
     from almanaq.web.store import AnswerStore, Columns
 
 
-_OF_COUNTS = {"expressions", "from_", "where"}
-"""Parts of a query that only counts the rows of its WHERE."""
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
 """Conversations whose calls are counted; beyond, the oldest starts again at zero. `--server-calls` bounds them all."""
@@ -127,12 +128,16 @@ class _ProgressEmitter:
 
     def describe(self, dialect: str) -> str:
         """Return what is known of a query that was stopped before any row was sure."""
+        again = "nothing is kept. Run it again to go on"
+        if not self.suql:
+            return f"stopped before a query was written: {again}"
         if not self.read:
-            return "stopped before any row was sure: nothing is kept"
+            first = "text call was answered" if may_read_texts(self.suql) else "row was sure"
+            return f"stopped before any {first}: {describe(self.suql, dialect=dialect)}; {again}"
         of = f" of {self.read['total']:,}" if self.read["total"] else ""
         found = f"{self.read['passed']:,}"
         found = f"the count is at least {found}" if _counts_rows(self.suql, dialect) else f"{found} passed"
-        return f"stopped after {self.read['done']:,}{of} rows were read: {found}; nothing is kept"
+        return f"stopped after {self.read['done']:,}{of} rows were read: {found}; {again}"
 
 
 @dataclass
@@ -353,7 +358,8 @@ class Service:
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         named |= {"asked": response.asked} if response.asked else {}
         record = client_record(response_record(response), cited, columns, len(response.rows)) | named
-        record |= {"keys": _row_keys(response, len(record["rows"]))} | ({"stopped": True} if response.stopped else {})
+        record |= {"keys": _row_keys(response, len(record["rows"])), "lead": lead_of(record)}
+        record |= {"stopped": True} if response.stopped else {}
         shown = columns_of_reply(connection, response, tree)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
@@ -449,13 +455,10 @@ class Service:
 def _counts_rows(suql: str, dialect: str) -> bool:
     """Return whether a query counts the rows of one table that pass: of those read so far it is no more than that."""
     try:
-        tree = sqlglot.parse_one(suql, dialect=dialect)
-    except sqlglot.errors.SqlglotError:
+        tree = query_tree(suql, dialect)
+    except SqlglotError:
         return False
-    if not isinstance(tree, exp.Select) or {key for key, each in tree.args.items() if each} - _OF_COUNTS:
-        return False
-    counted = [item.unalias() == exp.Count(this=exp.Star(), big_int=True) for item in tree.selects]
-    return counted == [True] and [*tree.find_all(exp.Select)] == [tree]
+    return bool(name_counted(tree)) and [*tree.find_all(exp.Select)] == [tree]
 
 
 def link(id: str) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import hashlib
 import json
-import re
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -176,7 +175,7 @@ def _etag(name: str) -> str:
 def _templates() -> Environment:
     loader = PackageLoader("almanaq.web", "templates")
     made = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.globals.update(shown=_show_cell, time=_show_time, draw=_draw_chart, lead=_lead)
+    made.globals.update(shown=_show_cell, time=_show_time, draw=_draw_chart)
     made.finalize = lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
     return made
 
@@ -198,15 +197,6 @@ def _draw_chart(record: dict[str, Any]) -> Markup:
     spec = record.get("chart") or {}
     own = spec.get("usermeta")
     return Markup(read_spec(spec).svg() if own and own["almanaq"]["kind"] != "number" else "")
-
-
-def _lead(record: dict[str, Any]) -> str:
-    """Return the reply without the list that its table repeats."""
-    answer: str = record["answer"]
-    if not record.get("columns"):
-        return answer
-    lines = re.sub(r"^(?:\d+\. | +“).*\n+|, the first \d+ of them here", "", answer, flags=re.MULTILINE)
-    return re.sub(r":$", ".", lines, flags=re.MULTILINE)
 
 
 def _show_time(made: float) -> str:

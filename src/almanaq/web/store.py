@@ -280,11 +280,10 @@ class AnswerStore:
         with self.writing() as connection:
             connection.executemany("INSERT OR IGNORE INTO pin VALUES (?, ?)", ((board, id) for id in answers))
 
-    def remove_boards(self, ids: Iterable[str]) -> None:
-        """Delete boards, and let their answers give way like others."""
+    def remove_board(self, id: str) -> None:
+        """Delete a board, and let its answers give way like others."""
         with self.writing() as connection:
-            for id in ids:
-                self._delete(connection, id, "")
+            self._delete(connection, id, "")
 
     def cell(self, place: Place, answer: str | None = None) -> tuple[str, list[dict[str, int]]] | None:
         """Return a text that evidence points at, and where the quotes in it are, in UTF-16 units.

@@ -87,13 +87,13 @@ class PromptFile:
         )
         return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
 
-    def frame(self, values: Mapping[str, object], count: int) -> Frame:
+    def frame(self, values: Mapping[str, object], count: int, schema: Mapping[str, object]) -> Frame:
         """Return the prompt filled in but for its fence and the `count` passages that it shows."""
         mark = secrets.token_hex(16)
         shown = [(number, f"{mark}{number}.") for number in range(1, count + 1)]
         prompt = self.prompt({**values, "passages": shown}, token=f"{mark}0.")
         system, user = (re.split(rf"{mark}(\d+)\.", message.content) for message in prompt.messages)
-        return Frame(self.name, self.version, tuple(system), tuple(user))
+        return Frame(self.name, self.version, tuple(system), tuple(user), schema, write_schema(schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,13 @@ class Frame:
     version: str
     system: tuple[str, ...]
     user: tuple[str, ...]
+    schema: Mapping[str, object]
+    schema_text: str
 
     def prompt(
         self,
         passages: Sequence[str],
         *,
-        schema: Mapping[str, object] | None = None,
         max_output_tokens: int = 1024,
         token: str | None = None,
         verdict: bool = False,
@@ -123,12 +124,18 @@ class Frame:
             self.name,
             self.version,
             messages,
-            schema,
+            self.schema,
             max_output_tokens,
             fence,
             verdict=verdict,
             usual_output_tokens=usual_output_tokens,
+            schema_text=self.schema_text,
         )
+
+
+def write_schema(schema: Mapping[str, object]) -> str:
+    """Return a schema as cache keys hold it."""
+    return json.dumps(schema, sort_keys=True)
 
 
 def _fill(parts: tuple[str, ...], open_: Mapping[str, str]) -> str:

@@ -1,9 +1,9 @@
 // One table: what its columns hold, and its rows, sorted and filtered by the server.
 
-import { get } from "./api.js";
+import { MOST_ROWS, get, stream } from "./api.js";
 import { button, el, plural, say, shown, visible } from "./dom.js";
 import { problem } from "./editor.js";
-import { drawCell, readColumn } from "./table.js";
+import { copySelected, drawCell, readColumn, take, writeText } from "./table.js";
 
 const at = (id) => document.getElementById(id);
 const name = at("main").dataset.table;
@@ -11,6 +11,7 @@ const path = `tables/${encodeURIComponent(name)}`;
 const kept = new URLSearchParams(location.search); // in the address, so that Back and a reload keep them
 const view = { sort: kept.get("sort"), filters: kept.getAll("filter") };
 let asked = 0;
+let drawn = [];
 
 at("filter").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -23,7 +24,6 @@ function narrow(condition) {
   const before = view.filters;
   if (!before.includes(condition)) view.filters = [...before, condition];
   load(null, before);
-  at("filter").scrollIntoView();
 }
 
 // A filter that the server refuses is taken back to those `before`, and the rows stay.
@@ -57,11 +57,13 @@ function drawFilters() {
 
 function draw(page, more) {
   const columns = page.columns.map((column, at) => readColumn(column, at, page.rows.map((row) => row[at])));
+  drawn = [...(more ? drawn : []), ...page.rows.map((row) => ({ row }))];
   const rows = page.rows.map((row) => el("tr", {}, columns.map((column) => drawCell(column, row[column.at]))));
   if (more) at("rows").querySelector("tbody").append(...rows);
   else {
+    at("rows").style.minHeight = `${at("rows").offsetHeight}px`; // fewer rows do not scroll the page
     at("rows").replaceChildren(el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Rows" },
-      el("table", {}, el("caption", { class: "quiet" }, `Rows of ${visible(name)}`),
+      el("table", { oncopy: copySelected }, el("caption", { class: "quiet" }, `Rows of ${visible(name)}`),
         el("thead", {}, el("tr", {}, page.columns.map(header))), el("tbody", {}, rows))));
   }
   const count = at("rows").querySelectorAll("tbody tr").length;
@@ -69,7 +71,10 @@ function draw(page, more) {
   const next = page.next && button("More rows", () => load(page.next));
   const cut = page.cells_cut ? " Long texts are shown by their beginning." : "";
   const told = page.next && page.rows_total ? `${count.toLocaleString("en")} of ${plural(page.rows_total, "row")} shown.` : `${plural(count, "row")} shown${page.next ? ", there are more" : ""}.`;
-  at("rows").append(el("p", { class: "more buttons" }, next || null, el("span", { class: "hint" }, told + cut)));
+  const all = page.query.replace(/\s+LIMIT 100$/, "");
+  const taken = take({ isKept: true, selection: () => "", text: (format) => writeText(columns, drawn, format) },
+    () => stream("sql", { suql: all, max_rows: MOST_ROWS }, undefined, () => {}));
+  at("rows").append(el("p", { class: "more buttons" }, next || null, taken, el("span", { class: "hint" }, told + cut)));
   say(told);
 }
 
@@ -114,7 +119,7 @@ function values(column, rows) {
   const single = !column.type.endsWith("[]");
   return [bounds ?? "", el("ul", {}, column.top.map((each) => {
     const text = `${shown(each.value)} (${each.rows.toLocaleString("en")})`;
-    return el("li", {}, single && each.value !== "" ? button(text, () => narrow(`${column.name}=${each.value}`), { class: "plain", title: "Only rows with this value" }) : text);
+    return el("li", {}, single && each.value !== "" ? button(text, () => (narrow(`${column.name}=${each.value}`), at("filter").scrollIntoView()), { class: "plain", title: "Only rows with this value" }) : text);
   }))];
 }
 

@@ -1,17 +1,18 @@
 // An answer: its sentence, then the chart or the table; how it was found is folded below.
 
 import { chart } from "./chart.js";
-import { button, el, label, money, plural, popup, say, shown, toast, visible } from "./dom.js";
+import { button, copy, el, label, money, plural, say, visible } from "./dom.js";
 import { editor } from "./editor.js";
 import { pin } from "./pin.js";
 import { highlighted } from "./suql.js";
 import { quoted } from "./quotes.js";
 import { reachable } from "./rows.js";
-import { table } from "./table.js";
+import { table, take } from "./table.js";
 import { judging } from "./verdicts.js";
 import { whyNot } from "./whynot.js";
 
 const FILTERS = /^(?!.*\b(GROUP\s+BY|UNION|INTERSECT|EXCEPT)\b)\s*SELECT\b.*\bWHERE\b/is;
+const FIGURE = /^-?[\d.,]+(?: ([^\n.]{1,60}))?\.(?:\n|$)/; // a reply that begins with its one number
 const EDITED = "The edited query";
 const STATUS = { no_result: "Nothing found", no_query: "No query was run", clarify: "A question back", failed: "It failed" };
 
@@ -33,8 +34,8 @@ export function card(record, choose = null) {
     say(`${plural(result.rows_total, "row")}.`);
   };
   const rows = record.columns?.length && !figure(record) ? table(record, again, edited) : null;
-  const sentence = lead(record);
-  const warnings = record.trace?.warnings?.filter((text) => !sentence?.includes(text));
+  const sentence = figure(record) ? record.lead?.replace(FIGURE, "") : record.lead;
+  const warnings = record.trace?.warnings;
   const parts = [
     record.truncated && truncation(record),
     record.not_kept && el("p", { class: "note" }, "This answer could not be kept and has no link: ", visible(record.not_kept)),
@@ -48,35 +49,17 @@ export function card(record, choose = null) {
     warnings?.length ? el("ul", { class: "note" }, warnings.map((text) => el("li", {}, visible(text)))) : null,
     record.unknown?.length ? unknown(record) : null,
     record.conditions ? conditions(record) : actions(record, rows, again, edited),
-    record.suql && record.trace && found(record, sentence, again, edited),
+    record.suql && record.trace && found(record, again, edited),
   ];
   made.append(...parts.filter(Boolean));
   return made;
 }
 
-// The reply without what the table, the buttons of readings and the folded part show again.
-function lead(record) {
-  if (!record.columns?.length && record.readings?.length) return record.answer.replace(/^(\d+\. |Answer with ).*\n?/gm, "").trim();
-  if (!record.answer || !record.columns?.length) return record.answer;
-  const searched = `I searched for ${record.searched}.`;
-  const lines = record.answer.replace(searched, "").split("\n").filter((line) => !/^\s*\d+\. |^\s+“/.test(line));
-  const text = lines.join("\n").replace(/, the first \d+ of them here/, "").replace(/\n{2,}/g, "\n").trim().replace(/:$/gm, ".");
-  return figure(record) && text.replace(/\.$|,/g, "") === shown(record.rows[0][0]) ? "" : text;
-}
-
-// A single number, large.
+// A single number, large, and what the reply says it is of.
 function figure(record) {
   const value = record.rows?.[0]?.[0];
   if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
-  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(counted(record, value)));
-}
-
-// What a number is of: rows are called as their table.
-function counted(record, value) {
-  const said = label(record.columns[0]);
-  if (!/^(count|number of rows)$/i.test(said) || !record.tables?.length) return said;
-  const rows = record.tables[0].split(".").at(-1).replaceAll("_", " ");
-  return value === 1 ? rows.replace(/s$/, "") : rows;
+  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(record.lead?.match(FIGURE)?.[1] ?? label(record.columns[0])));
 }
 
 // Rows that rest on quotes are read first; their chart is folded.
@@ -88,7 +71,7 @@ function picture(record) {
   return details;
 }
 
-function found(record, sentence, again, edited) {
+function found(record, again, edited) {
   const place = el("div", {});
   const details = el("details", {}, el("summary", {}, "How this was found"));
   details.addEventListener("toggle", () => {
@@ -96,7 +79,7 @@ function found(record, sentence, again, edited) {
     details.append(...[
       record.searched && el("p", {}, "Searched: ", visible(record.searched), "."),
       el("p", { class: "hint" }, cost(record.trace)),
-      record.answer && record.answer !== sentence && el("details", {}, el("summary", {}, "The whole reply"), el("p", { class: "answer" }, visible(record.answer))),
+      record.answer && record.answer !== record.lead && el("details", {}, el("summary", {}, "The whole reply"), el("p", { class: "answer" }, visible(record.answer))),
       el("h3", {}, "Query"),
       editor(record.suql, (result) => again(result, EDITED), edited(EDITED)),
       el("p", { class: "buttons" }, button("As Python", () => python(record, place))),
@@ -180,7 +163,7 @@ function actions(record, rows, again, edited) {
       FILTERS.test(record.suql) && button("Why isn’t … here?", () => whyNot(record, place)),
       record.id && record.suql && pin(record),
       record.link && button("Copy link", () => copy(linkOf(record), "Link copied.")),
-      rows && take(record, rows)),
+      rows && (rows.text || rows.isKept) && take(rows, () => record)),
     place);
 }
 
@@ -191,35 +174,9 @@ function linkOf(record) {
   return link.href;
 }
 
-// The rows shown, copied; all that pass the filters, downloaded: the server sorts and filters what it keeps.
-function take(record, rows) {
-  const download = (name) => {
-    el("a", { href: `/api/v1/answers/${record.id}/rows?format=${name.toLowerCase()}&${rows.selection()}`, download: true }).click();
-    toast(`Rows downloaded as ${name}.`);
-  };
-  const opener = button("Copy, download …", () => {
-    const list = popup(opener, "Copy or download rows");
-    const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
-    if (rows.text) for (const name of ["TSV", "Markdown"]) item(`Copy as ${name}`, () => copy(rows.text(name.toLowerCase()), "Rows copied."));
-    if (record.id) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
-    list.open();
-  }, { "aria-haspopup": "true" });
-  return (rows.text || record.id) && opener;
-}
-
 function python(record, place) {
   const { source, model } = document.body.dataset;
   const text = `import almanaq\n\ncon = almanaq.connect(${JSON.stringify(source)}, model=${JSON.stringify(model)})\nresult = con.sql(${JSON.stringify(record.suql)})\nprint(result.df())\n`;
   place.replaceChildren(el("h3", {}, "As Python"), el("pre", { class: "suql", tabindex: 0 }, text),
     button("Copy", () => copy(text, "Code copied.")));
 }
-
-async function copy(text, told) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast(told);
-  } catch {
-    prompt("Copy this:", text);
-  }
-}
-

@@ -56,6 +56,15 @@ export function toast(text) {
   leaving = setTimeout(() => status.classList.add("quiet"), SHOWN);
 }
 
+export async function copy(text, told) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(told);
+  } catch {
+    prompt("Copy this:", text);
+  }
+}
+
 // Control characters and those that turn the direction of what follows would show another text than is there.
 export function visible(text) {
   return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");

@@ -2,7 +2,7 @@
 // view are drawn, each one line high.
 
 import { MOST_ROWS, stream } from "./api.js";
-import { NUMBER, button, el, label, plural, popup, say, shown, visible } from "./dom.js";
+import { NUMBER, button, copy, el, label, plural, popup, say, shown, toast, visible } from "./dom.js";
 import { askAbove, problem } from "./editor.js";
 import { quoted } from "./quotes.js";
 import { read } from "./reader.js";
@@ -220,6 +220,7 @@ export function table(record, again, edited) {
   const unhide = button("", () => (state.hidden.clear(), redraw()), { class: "plain" });
   const whole = el("div", { class: "rows" }, el("p", { class: "tools" }, all > 8 ? filtering : null, unhide), scroll, told);
   redraw();
+  whole.isKept = Boolean(record.id);
   whole.selection = () => selection(state.at, state.down, state.filters);
   if (rows.all) whole.text = (format) => writeText(kept(), rows.found, format);
   return whole;
@@ -262,7 +263,7 @@ export function drawCell(column, value, evidence = []) {
   return el("td", { class: "prose", "data-full": full }, clamp, open);
 }
 
-function copySelected(event) {
+export function copySelected(event) {
   const selection = getSelection();
   const found = [...event.currentTarget.rows].map((row) => [...row.cells].filter((cell) => selection.containsNode(cell, true))).filter((row) => row.length);
   if (found.length === 1 && found[0].length === 1 && found[0][0].dataset.full === undefined) return;
@@ -270,8 +271,31 @@ function copySelected(event) {
   event.preventDefault();
 }
 
+// The rows shown, copied; all that pass the filters, downloaded: the server sorts and filters what it keeps. `keep` gives
+// the record under whose id it keeps them.
+export function take(rows, keep) {
+  const download = async (format) => {
+    try {
+      const { id, rows_total: count, trace, not_kept: reason } = await keep();
+      if (!id) throw new Error(reason);
+      el("a", { href: `/api/v1/answers/${id}/rows?format=${format.toLowerCase()}&${rows.selection()}`, download: true }).click();
+      toast(`${trace?.partial ? `The first ${plural(count, "row")}` : "Rows"} downloaded as ${format}.`);
+    } catch (error) {
+      toast(visible(error.message));
+    }
+  };
+  const opener = button("Copy, download …", () => {
+    const list = popup(opener, "Copy or download rows");
+    const item = (words, work) => list.append(button(words, () => (list.hidePopover(), work())));
+    if (rows.text) for (const name of ["TSV", "Markdown"]) item(`Copy as ${name}`, () => copy(rows.text(name.toLowerCase()), "Rows copied."));
+    if (rows.isKept) for (const name of ["CSV", "JSON", "Parquet"]) item(`Download ${name}`, () => download(name));
+    list.open();
+  }, { "aria-haspopup": "true" });
+  return opener;
+}
+
 // All digits, and no cell that a spreadsheet would compute.
-function writeText(columns, rows, format) {
+export function writeText(columns, rows, format) {
   const text = (value) => {
     const flat = shown(value).replace(/\s+/g, " ");
     if (format === "markdown") return flat.replace(/[\\|`<*_[\]]/g, "\\$&");

@@ -1,4 +1,4 @@
-"""Rows beyond a LIMIT that tie with the last row shown: a list cut among equals says so."""
+"""Rows that a reply does not show: those beyond a LIMIT that tie with the last, and those without a text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from almanaq.agent.describe import join_words, resolve_output
+from almanaq.agent.describe import join_words, resolve_output, words
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell
-from almanaq.suql.text_functions import has_text
+from almanaq.suql.text_functions import has_text, is_text_call
 
 _NAMED = 3
 
@@ -59,3 +59,32 @@ def say_ties(tied: Sequence[Sequence[Any]], shown: Sequence[Any], *, named: bool
     names += [f"{more - len(names):,} more"] if names and len(names) < more else []
     said = f"{more:,} more {'ties' if more == 1 else 'tie'} with {'it' if len(shown) == 1 else 'the last'}"
     return (f"{said}{': ' if names else ''}{join_words(names) if names else ''}.",)
+
+
+def missing_texts_query(suql: str, found: int, dialect: str) -> str | None:
+    """Return the query for how many rows have no text to be asked, and in which column; None where that is not plain.
+
+    It is where one SELECT without a LIMIT asks about one column.
+    """
+    del found
+    tree = query_tree(suql, dialect).copy()
+    texts = {call.expressions[0] for call in tree.find_all(exp.Anonymous) if is_text_call(call) and call.expressions}
+    plain = isinstance(tree, exp.Select) and tree.args.get("limit") is None and len([*tree.find_all(exp.Select)]) == 1
+    if not plain or len(texts) != 1 or not isinstance(text := texts.pop(), exp.Column):
+        return None
+    where = tree.args.get("where")
+    parts = [] if where is None else [*where.this.flatten()] if isinstance(where.this, exp.And) else [where.this]
+    query = exp.select("COUNT(*)", exp.Literal.string(text.name)).where(*(part for part in parts if not has_text(part)))
+    empty = f"COALESCE(CAST({to_sql(text, dialect)} AS TEXT), '') IN ('', '[]', '{{}}')"
+    query = query.where(empty, dialect=dialect)
+    for part in ("from_", "joins"):
+        query.set(part, tree.args.get(part))
+    return to_sql(query, dialect)
+
+
+def say_missing_texts(counted: Sequence[Sequence[Any]]) -> tuple[str, ...]:
+    """Return the note on rows that have no text, by the row of `missing_texts_query`; none where all have one."""
+    if not counted or not counted[0][0]:
+        return ()
+    count, column = counted[0]
+    return (f"{count:,} {'row has' if count == 1 else 'rows have'} no {words(column)} that could be asked.",)
