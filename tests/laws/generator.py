@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 import sqlglot
+from sqlglot import exp
 
 from .expressions import (
     Col,
@@ -25,7 +26,6 @@ from .expressions import (
     predicate,
     text_predicate,
 )
-from .oracle import is_text_call
 from .sources import merged, recursion, renamed, values
 from .world import FREE, TYPES, World, make_world
 
@@ -109,8 +109,9 @@ def generate(seed: int) -> Case:
     return Case(seed, world, statement, link=rng.random() < 0.5)
 
 
-def _is_call(text: str) -> bool:
-    return is_text_call(sqlglot.parse_one(_MARKED.sub(r"\1", text), read="duckdb"))
+def _is_answer(text: str) -> bool:
+    key = sqlglot.parse_one(_MARKED.sub(r"\1", text), read="duckdb")
+    return isinstance(key, exp.Anonymous) and key.name == "answer"
 
 
 def _value(text: str) -> object:
@@ -395,7 +396,7 @@ class Maker:
             keys_of = [str(i + 1) if by_place else t for i, (_, t) in enumerate(groups)]
             sql += " GROUP BY " + (self._sets_of(keys_of) if sets else ", ".join(keys_of))
             if self.draw.chance(0.35):
-                having, alone = self._having(scope), [text for _, text in groups if _is_call(text)]
+                having, alone = self._having(scope), [text for _, text in groups if _is_answer(text)]
                 sql += f" HAVING {alone[0] if alone and self.draw.is_bare() else having}"
         ordinals = list(range(1, len(items) + 1))
         ends = ""

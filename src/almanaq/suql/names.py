@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -12,8 +11,10 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.language import Language
 from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, quoted, table_alias
 from almanaq.suql.text_functions import has_text, own_nodes
 
@@ -55,7 +56,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     _select_limits(tree)
     for block in nodes_of(tree, exp.Select):
         _write_using(block, catalog, dialect)
-    _complete_alias_lists(tree, catalog)
+    _select_renamed_members(tree)
     _prefer_columns(tree, catalog, dialect)
     while sum(_expand_stars(block, catalog) for block in nodes_of(tree, exp.Select)[::-1]):
         pass  # what a member of WITH shows may be known only now
@@ -78,11 +79,17 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     return typed(tree, schema, dialect)
 
 
-def mark_aggregates(tree: exp.Expr, aggregates: Collection[str]) -> None:
-    """Tell the functions that the engine's catalog calls aggregates from other functions that sqlglot does not know."""
+def mark_functions(tree: exp.Expr, language: Language) -> None:
+    """Note what the engine's catalog says of functions that sqlglot does not know: their types, which aggregate."""
     for node in nodes_of(tree, exp.Anonymous):
-        if node.name.lower() in aggregates:
-            node.replace(exp.AnonymousAggFunc(this=node.this, expressions=node.expressions))
+        name = node.name.lower()
+        if name in language.returns:
+            kind = exp.DataType.build(language.returns[name], dialect=language.dialect, udt=True)
+            node.meta["returns"] = kind if answer_type(kind) != "text" else None
+        if name in language.aggregates:
+            made = exp.AnonymousAggFunc(this=node.this, expressions=node.expressions)
+            made.meta.update(node.meta)
+            node.replace(made)
 
 
 def _flatten_joins(tree: exp.Query) -> None:
@@ -436,21 +443,13 @@ def _name_merged(
             node.replace(exp.alias_(made, node.name, quoted=True) if is_output else made)
 
 
-def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
-    """`t AS a(x)` names the first columns only: the others are written out too."""
+def _select_renamed_members(tree: exp.Query) -> None:
+    """`w AS a(x)`, of a member of WITH, becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names."""
     for table in nodes_of(tree, exp.Table):
         alias = table.args.get("alias")
-        cte = find_cte(table)
-        if cte is not None and alias is not None and alias.args.get("columns"):
-            # `w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names.
+        if alias is not None and alias.args.get("columns") and find_cte(table) is not None:
             inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
             table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=alias.copy()))
-            continue
-        listed = (alias.args.get("columns") or []) if alias is not None else []
-        relation = catalog.find(table.name) if listed and find_cte(table) is None else None
-        if alias is not None and relation is not None and len(listed) < len(relation.columns):
-            others = [column.name for column in relation.columns[len(listed) :]]
-            alias.set("columns", [*listed, *(quoted(name.lower()) for name in others)])
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog) -> None:
