@@ -657,7 +657,8 @@ class Maker:
         if types and (equal or self.draw.chance(0.75)):
             type_ = "int" if "int" in types and self.draw.chance(0.7) else self.rng.choice(sorted(types))
             a, b = (self.rng.choice([c for c in side if c.type == type_]) for side in (left, right))
-            parts.append(f"{a.sql} = {b.sql}")
+            unmatched = f" OR {a.sql} IS NULL" if not equal and self.draw.chance_beside(0.15) else ""
+            parts.append(f"({a.sql} = {b.sql}{unmatched})" if unmatched else f"{a.sql} = {b.sql}")
         if not parts and self.draw.text_left > 1 and self.draw.chance(0.6):
             kind = self.rng.choice(("who", "how"))
             a_call = call(self.draw, Scope(tuple(left)), kind)

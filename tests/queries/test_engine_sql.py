@@ -55,6 +55,8 @@ BOTH = (
     f"SELECT {CALM} AS calm, string_agg(city, '/' ORDER BY id) FROM places GROUP BY 1 ORDER BY 1 NULLS LAST",
     f"SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM places WHERE {CALM} = 'Yes' ORDER BY id",
     f"SELECT v.who, {CALM} AS calm FROM places RIGHT JOIN visits AS v ON v.place = id ORDER BY v.who, v.place",
+    "SELECT p.id, w.who FROM visits AS v LEFT JOIN places AS p ON p.id = v.place + 1 LEFT JOIN visits AS w "
+    "ON (w.place = p.id OR p.id IS NULL) AND answer(w.notes, 'calm?') = 'Yes' ORDER BY p.id NULLS LAST, w.who",
     f"SELECT max(m.stars) FROM (SELECT n.* FROM (SELECT * FROM places WHERE {CALM} = 'Yes') AS n(number, town)) AS m",
     f"WITH w (number) AS (SELECT * FROM places WHERE {CALM} = 'Yes') SELECT w.*, v.stars FROM w, w AS v(n) "
     "WHERE v.n = w.number ORDER BY number",

@@ -55,7 +55,7 @@ def push_outer_join_text(block: exp.Select) -> None:
                 continue
             matching = conjuncts(on) if alias == join.this.alias_or_name and side_of(join) == "LEFT" else []
             kept = conjuncts(where_of(block)) if keeps_rows(block, alias) else []
-            matters = [] if unit.find_ancestor(exp.Case) else _has_matches(block, join, alias)
+            matters = _has_matches(block, join, alias)
             lazily = exp.Case(ifs=[exp.If(this=exp.and_(*matters), true=unit.copy())]) if matters else unit.copy()
             unit.replace(lazily)
             push_to_item(block, alias, [lazily], [*matching, *kept])
@@ -64,11 +64,13 @@ def push_outer_join_text(block: exp.Select) -> None:
 
 def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
     """Return conditions without which a row of one side of a join has no match that counts, for any answers."""
-    own, items = join.this.alias_or_name, list(from_items(block))
-    before = items[: [item.alias_or_name for item in items].index(own)]
+    items = list(from_items(block))
+    at = next(i for i, item in enumerate(items) if item is join.this)
     found: list[exp.Expr] = []
-    for other in before if alias == own else [join.this]:
+    for other in items[:at] if alias == join.this.alias_or_name else [join.this]:
         name = other.alias_or_name
+        if other is not join.this and not keeps_rows(block, name, at):
+            continue  # a row without a match stands for one of its own, which ON may be true of
         kept = [part for part in conjuncts(where_of(block)) if tables_in(part) == {name}]
         parts = [*conjuncts(join.args["on"]), *(kept if keeps_rows(block, name) else [])]
         found += _has_partner(alias, other, parts)
@@ -81,7 +83,8 @@ def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp
     about = [
         part.copy()
         for part in parts
-        if {alias} != tables_in(part) <= both and part != exp.true() and not has_text(part) and not part.find(exp.Query)
+        if {alias} != tables_in(part) <= both and part != exp.true() and not part.find(exp.Query)
+        if not (has_text(part) or is_by_chance(part))
     ]
     if not about or not isinstance(other, exp.Table):
         return []
@@ -161,14 +164,17 @@ def push_to_item(
         inner.set("where", exp.Where(this=exp.and_(*keep, copy=False)))
 
 
-def keeps_rows(block: exp.Select, alias: str) -> bool:
+def keeps_rows(block: exp.Select, alias: str, before: int | None = None) -> bool:
     """Return whether each row of a FROM item reaches WHERE as it is or not at all, and makes no other row reach it.
 
     Then what WHERE says about the item alone may be said before the joins.
+
+    Args:
+        before: the number of a later item, whose join rows have to reach instead of WHERE.
     """
     place = [item.alias_or_name for item in from_items(block)].index(alias)
     sides = ["", *(side_of(join) for join in block.args.get("joins") or ())]
-    return sides[place] in ("", "RIGHT") and not {"RIGHT", "FULL"} & set(sides[place + 1 :])
+    return sides[place] in ("", "RIGHT") and not {"RIGHT", "FULL"} & set(sides[place + 1 : before])
 
 
 def has_outer_join(tree: exp.Expr) -> bool:
