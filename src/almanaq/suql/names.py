@@ -171,14 +171,21 @@ def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
 
 
 def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: Catalog) -> bool:
-    inner = [own for select in enclosing_selects(column) if is_within(select, item) for own in from_items(select)]
     if column.table:
+        inner = [own for select in enclosing_selects(column) if is_within(select, item) for own in from_items(select)]
         aliases = {other.alias_or_name for other in inner}
         return column.table not in aliases and any(other.alias_or_name == column.table for other in before)
-    shown = [columns_of(own, catalog) for own in inner]
-    if any(names is None or column.name in names or "*" in names for names in shown):
+    if _may_be_inner(column, item, catalog):
         return False
     return any(column.name in (columns_of(other, catalog) or ()) for other in before)
+
+
+def _may_be_inner(column: exp.Column, top: exp.Expr, catalog: Catalog) -> bool:
+    """Return whether a name without a table may be one of the queries around it below `top`."""
+    selects = [select for select in enclosing_selects(column) if select is not top and is_within(select, top)]
+    shown = [columns_of(item, catalog) for select in selects for item in from_items(select)]
+    shown += [[item.alias for item in select.expressions] for select in selects]
+    return any(names is None or column.name in names or "*" in names for names in shown)
 
 
 def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
@@ -398,7 +405,7 @@ def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
         if conditions:
             join.set("using", None)
             join.set("on", exp.and_(*conditions))
-    _name_merged(block, items, shown, merged, dropped, first=dialect != "duckdb")
+    _name_merged(block, items, shown, merged, dropped, catalog=catalog, first=dialect != "duckdb")
 
 
 def _only_holder(
@@ -418,6 +425,7 @@ def _name_merged(
     merged: dict[str, exp.Expr],
     dropped: set[tuple[str, str]],
     *,
+    catalog: Catalog,
     first: bool,
 ) -> None:
     """Write what USING merged where a block names it, and what `*` stands for beside it."""
@@ -436,9 +444,9 @@ def _name_merged(
             outputs.append(item)
     block.set("expressions", outputs)
     clauses = [*block.expressions, *(value for key, value in block.args.items() if key in _AFTER_FROM)]
-    for node in [node for clause in clauses if clause is not None for node in own_nodes(clause)]:
-        if isinstance(node, exp.Column) and not node.table and node.name in merged:
-            is_output = node.parent is block and node.arg_key == "expressions"
+    for node in [node for clause in clauses if clause is not None for node in nodes_of(clause, exp.Column)]:
+        if not node.table and node.name in merged and not _may_be_inner(node, block, catalog):
+            is_output = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
             made = merged[node.name].copy()
             node.replace(exp.alias_(made, node.name, quoted=True) if is_output else made)
 
