@@ -28,6 +28,7 @@ FORMS = (
     "SELECT k FROM r FULL JOIN s USING (k) ORDER BY k",
     "SELECT k, count(*) FROM r FULL JOIN s USING (k) GROUP BY k",
     "SELECT r.k, k FROM s LEFT JOIN r USING (k)",
+    "SELECT k FROM r FULL JOIN s USING (k) WHERE EXISTS (SELECT FROM t AS x(l) WHERE l = k AND c < 9)",
     "SELECT * FROM r NATURAL JOIN (SELECT 1 AS one) o",
     "SELECT * FROM (r LEFT JOIN s ON r.k = s.k) LEFT JOIN r x(p, q) ON r.k = p",
     "SELECT * FROM r, s RIGHT JOIN u ON s.k = u.k",

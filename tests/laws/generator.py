@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 import sqlglot
+from sqlglot import exp
 
 from .expressions import (
     Col,
@@ -25,7 +26,6 @@ from .expressions import (
     predicate,
     text_predicate,
 )
-from .oracle import is_text_call
 from .sources import merged, recursion, renamed, values
 from .world import FREE, TYPES, World, make_world
 
@@ -109,8 +109,9 @@ def generate(seed: int) -> Case:
     return Case(seed, world, statement, link=rng.random() < 0.5)
 
 
-def _is_call(text: str) -> bool:
-    return is_text_call(sqlglot.parse_one(_MARKED.sub(r"\1", text), read="duckdb"))
+def _is_answer(text: str) -> bool:
+    key = sqlglot.parse_one(_MARKED.sub(r"\1", text), read="duckdb")
+    return isinstance(key, exp.Anonymous) and key.name == "answer"
 
 
 def _value(text: str) -> object:
@@ -395,7 +396,7 @@ class Maker:
             keys_of = [str(i + 1) if by_place else t for i, (_, t) in enumerate(groups)]
             sql += " GROUP BY " + (self._sets_of(keys_of) if sets else ", ".join(keys_of))
             if self.draw.chance(0.35):
-                having, alone = self._having(scope), [text for _, text in groups if _is_call(text)]
+                having, alone = self._having(scope), [text for _, text in groups if _is_answer(text)]
                 sql += f" HAVING {alone[0] if alone and self.draw.is_bare() else having}"
         ordinals = list(range(1, len(items) + 1))
         ends = ""
@@ -607,7 +608,7 @@ class Maker:
                 made = self._lateral(sources)
             if made is None:
                 made = self._join(sources, self._source(depth))
-            sources.append(made[0])
+            sources += [made[0]] if made[0].columns else []  # of SEMI and ANTI joins none is seen
             if made[1].startswith((" RIGHT JOIN", " FULL JOIN")):  # these do not reach over a comma
                 parts = [part.replace(",", " CROSS JOIN", 1) if part.startswith(",") else part for part in parts]
             parts.append(made[1])
@@ -644,10 +645,13 @@ class Maker:
             return right, " CROSS JOIN " + self._written(right)
         left = [c for s in sources for c in s.scope()]
         both = Scope((*left, *right.scope()))
+        if kind == "JOIN" and self.draw.chance_beside(0.12):
+            kind = self.rng.choice(("SEMI JOIN", "ANTI JOIN", "ANTI JOIN"))
         keep, self.draw.subquery = self.draw.subquery, None
         condition = self._on(left, right.scope(), both, equal=kind == "FULL JOIN")
         self.draw.subquery = keep
-        return right, f" {kind} {self._written(right)} ON {condition}"
+        written = f" {kind} {self._written(right)} ON {condition}"
+        return replace(right, columns=()) if kind in ("SEMI JOIN", "ANTI JOIN") else right, written
 
     def _on(self, left: list[Col], right: tuple[Col, ...], both: Scope, *, equal: bool) -> str:
         parts = []
@@ -656,7 +660,8 @@ class Maker:
         if types and (equal or self.draw.chance(0.75)):
             type_ = "int" if "int" in types and self.draw.chance(0.7) else self.rng.choice(sorted(types))
             a, b = (self.rng.choice([c for c in side if c.type == type_]) for side in (left, right))
-            parts.append(f"{a.sql} = {b.sql}")
+            unmatched = f" OR {a.sql} IS NULL" if not equal and self.draw.chance_beside(0.15) else ""
+            parts.append(f"({a.sql} = {b.sql}{unmatched})" if unmatched else f"{a.sql} = {b.sql}")
         if not parts and self.draw.text_left > 1 and self.draw.chance(0.6):
             kind = self.rng.choice(("who", "how"))
             a_call = call(self.draw, Scope(tuple(left)), kind)

@@ -31,7 +31,7 @@ ENUM = "grades"
 """The type of grades in the oracle's database, declared in their order."""
 MOST_CALLS = 200_000
 """How many calls an evaluation may make: a few relations joined with themselves have 10^12 rows."""
-MOST_ROWS = 100_000
+MOST_ROWS = 30_000
 """How many rows an evaluation may give."""
 PATIENCE = 60.0
 """Seconds that an evaluation may take."""

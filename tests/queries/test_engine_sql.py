@@ -55,6 +55,11 @@ BOTH = (
     f"SELECT {CALM} AS calm, string_agg(city, '/' ORDER BY id) FROM places GROUP BY 1 ORDER BY 1 NULLS LAST",
     f"SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM places WHERE {CALM} = 'Yes' ORDER BY id",
     f"SELECT v.who, {CALM} AS calm FROM places RIGHT JOIN visits AS v ON v.place = id ORDER BY v.who, v.place",
+    "SELECT p.id, w.who FROM visits AS v LEFT JOIN places AS p ON p.id = v.place + 1 LEFT JOIN visits AS w "
+    "ON (w.place = p.id OR p.id IS NULL) AND answer(w.notes, 'calm?') = 'Yes' ORDER BY p.id NULLS LAST, w.who",
+    f"SELECT max(m.stars) FROM (SELECT n.* FROM (SELECT * FROM places WHERE {CALM} = 'Yes') AS n(number, town)) AS m",
+    f"WITH w (number) AS (SELECT * FROM places WHERE {CALM} = 'Yes') SELECT w.*, v.stars FROM w, w AS v(n) "
+    "WHERE v.n = w.number ORDER BY number",
 )
 DUCKDB = (
     "FROM visits",
@@ -72,6 +77,10 @@ DUCKDB = (
     f"SELECT id FROM places WHERE city SIMILAR TO 'R.*' AND {CALM} = 'Yes' ORDER BY id",
     f"SELECT city FROM places WHERE {CALM} IS NULL ORDER BY city COLLATE de",
     f"SELECT who FROM visits SEMI JOIN places ON place = id AND {CALM} = 'Yes' ORDER BY who",
+    "SELECT d.* FROM (SELECT DISTINCT place, answer(notes, 'calm?') AS calm FROM visits) AS d "
+    "ANTI JOIN places AS p ON p.id = d.place AND d.place > 1 ORDER BY ALL",
+    f"SELECT v.who FROM visits AS v SEMI JOIN (SELECT id FROM places WHERE {CALM} = 'Yes') AS p ON p.id = v.place "
+    "ANTI JOIN places AS q ON q.id = v.place AND q.stars > 3 ORDER BY v.who",
     f"PIVOT (SELECT price, {CALM} AS calm FROM places) ON calm USING count(*) GROUP BY price ORDER BY price",
     f"SELECT id, try_cast({SEATS} AS int) AS seats FROM places ORDER BY id",
     f"SELECT id FROM places WHERE {CALM} = 'Yes' ORDER BY id LIMIT 50%",
@@ -81,6 +90,7 @@ POSTGRES = (
     "TABLE visits",
     "VALUES (1, 'a'), (2, 'b')",
     "SELECT FROM visits",
+    f"SELECT id, {SEATS}::oid AS seats, to_regclass('visits')::text AS found FROM places ORDER BY id",
     "SELECT '{\"a\": 1}'::jsonb ? 'a' AS has, to_char(opened, 'FMDay') FROM places ORDER BY id",
     "SELECT stars FROM places ORDER BY stars FETCH FIRST 2 ROWS WITH TIES",
     f"SELECT id FROM places WHERE city ~ '\\yR' AND {CALM} = 'Yes' ORDER BY id",

@@ -85,6 +85,8 @@ def test_casts_are_strict_and_understand_what_people_write(town: Asked) -> None:
     assert {k: v for k, v in seats.items() if v is not None} == {1: 10, 2: 30, 3: 1200, 5: 7}
     assert town.rows("SELECT max(answer(body, 'when?')::date) FROM places") == [(datetime.date(2023, 2, 3),)]
     assert sorted(town.rows("SELECT id FROM places WHERE answer(body, 'seats?') > 9")) == [(1,), (2,), (3,)]
+    counted = "(SELECT id, max(body) AS body, 9 * count(*) AS nine FROM places GROUP BY id)"
+    assert sorted(town.rows(f"SELECT id FROM {counted} AS c WHERE answer(body, 'seats?') > nine")) == [(1,), (2,), (3,)]
     assert sorted(town.rows("SELECT id FROM places WHERE answer(body, 'seats?')::int BETWEEN 7 AND 30")) == [
         (1,),
         (2,),

@@ -18,7 +18,9 @@ from almanaq.agent.linking.columns import link_column, name_column
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.agent.responder import cell, format_quote
 from almanaq.errors import QueryError
-from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.explain.why_not import select_conditions
+from almanaq.suql.syntax.nodes import aliased
 from almanaq.suql.text_functions import has_text
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS, _MOST_READ, _MOST_VALUES = 200, 3, 4
 """Rows that are explained, and where texts are read for them, which costs calls; values that are counted."""
-_LEFT_OUT = ("order", "limit", "offset", "group", "having", "distinct", "qualify", "where", "sample")
 _READ = {True: "yes", False: "no", None: "the texts do not say"}
 _HELD = {True: "yes", False: "no", None: "not known"}
 
@@ -69,34 +70,27 @@ def why_query(suql: str, condition: str, catalog: Catalog) -> WhyQuery:
         found = sqlglot.parse_one(f"SELECT 1 WHERE {condition}", read=catalog.dialect).args["where"].this
     except (SqlglotError, KeyError) as error:
         raise QueryError(f"why_not is no condition that SQL can read: {condition}") from error
-    parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    outputs = [_name_of(source.this, found, catalog), *(part.copy() for part in parts)]
+    select, conditions = select_conditions(tree, [found], catalog, first=[_name_of(source.this, found, catalog)])
 
     def add(*added: exp.Expr) -> int:
-        outputs.extend(each.copy() for each in added)
-        return len(outputs) - 1 if added else 0
+        for each in added:
+            select.append("expressions", aliased(each.copy(), f"c{len(select.expressions)}"))
+        return len(select.expressions) - 1 if added else 0
 
     compared, meant = [], []
-    for part in parts:
-        own = {} if has_text(part) else {column.sql(): column for column in _own_columns(part, catalog)}
-        compared.append(
-            tuple((each.name, add(each), add(*_meaning(each, each, tree, catalog))) for each in own.values())
-        )
+    for part, columns in conditions:
+        compared.append(tuple((c.name, at, add(*_meaning(c, c, tree, catalog))) for c, at in columns.items()))
         one = isinstance(part, exp.EQ) and isinstance(part.expression, exp.Literal)
         meant.append(add(*_meaning(part.this, part.expression, tree, catalog)) if one else 0)
     placed = tuple((column.name, add(column)) for column in _placing_columns(tree))
-    made = tree.copy()
-    for clause in _LEFT_OUT:
-        made.set(clause, None)
-    made.set("expressions", [exp.alias_(output, f"c{i}") for i, output in enumerate(outputs)])
+    parts = [part for part, _ in conditions]
     read = tuple(map(has_text, parts))
     if not any(read):
-        fulfils = exp.Case().when(exp.and_(*parts), "0").else_("1")
-        made = made.order_by(fulfils)
-    made = made.where(found).limit(_MOST_READ if any(read) else _MOST_ROWS)
+        select = select.order_by(exp.Case().when(exp.and_(*parts), "0").else_("1"))
+    select = select.limit(_MOST_READ if any(read) else _MOST_ROWS)
     said = tuple(condition_words(part, catalog.dialect) for part in parts)
     return WhyQuery(
-        to_sql(made, catalog.dialect), said, read, tuple(compared), tuple(meant), _cut(tree, catalog.dialect), placed
+        to_sql(select, catalog.dialect), said, read, tuple(compared), tuple(meant), _cut(tree, catalog.dialect), placed
     )
 
 
@@ -127,17 +121,6 @@ def _placing_columns(tree: exp.Select) -> list[exp.Column]:
     elif order is not None and tree.args.get("limit"):
         keys = [resolve_output(tree, key.this) for key in order.expressions]
     return [key for key in keys if isinstance(key, exp.Column)]
-
-
-def _own_columns(part: exp.Expr, catalog: Catalog) -> list[exp.Column]:
-    """Return the columns of a condition outside nested queries, prose aside."""
-    kinds = {c.name.casefold(): c.kind for relation in catalog.relations for c in relation.columns}
-    return [
-        column
-        for column in part.find_all(exp.Column)
-        if column.find_ancestor(exp.Subquery, exp.Select) is part.find_ancestor(exp.Subquery, exp.Select)
-        and kinds.get(column.name.casefold()) is not ColumnKind.FREE_TEXT
-    ]
 
 
 def _name_of(table: exp.Table, found: exp.Expr, catalog: Catalog) -> exp.Expr:

@@ -9,7 +9,7 @@ from sqlglot import Dialect, exp
 from almanaq.errors import ParameterError, QueryTypeError, UnknownNameError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, fold
 from almanaq.suql.language import Language, Parameters, Statement
-from almanaq.suql.names import BoundQuery, bind_names, mark_aggregates
+from almanaq.suql.names import BoundQuery, bind_names, mark_functions
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import bindable, literal
 from almanaq.suql.syntax.nodes import nodes, nodes_of, write_memberships
@@ -31,7 +31,7 @@ def bind(statement: Statement, language: Language, catalog: Catalog, parameters:
     tree = _expand(write_memberships(fill_parameters(tree, parameters, dialect)))
     if nodes_of(tree, exp.PositionalColumn):  # those left that are no part of ARRAY(SELECT …)
         raise UnsupportedError("columns by their numbers (#1) are not planned beside text functions: name them")
-    mark_aggregates(tree, language.aggregates)
+    mark_functions(tree, language)
     try:
         tree = bind_names(tree, catalog, dialect)
     except UnknownNameError as error:

@@ -335,8 +335,8 @@ class Engine:
         found = self.logical_plan(query, parameters, options=exact)
         if not any(map(filters_by_text, found.stages)):
             tree = self.bound(query, parameters).tree
-            select, conditions = plain_why_not_query(tree, key, self.catalog, self.dialect)
-            return plain_why_not(self.run(select.sql(self.dialect), options=exact), conditions)
+            select, compared = plain_why_not_query(tree, key, self.catalog, self.dialect)
+            return plain_why_not(self.run(select.sql(self.dialect), options=exact), compared, self.dialect)
         with within_limits():
             plan, _ = why_not_plan(found, key, self.dialect)
         lowered = self._planner.lower(plan, exact)

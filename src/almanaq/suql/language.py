@@ -118,6 +118,10 @@ class Language(Protocol):
     def aggregates(self) -> frozenset[str]:
         """Names of the functions that aggregate, in lower case."""
 
+    @property
+    def returns(self) -> Mapping[str, str]:
+        """The type that a function gives, by its name in lower case; of those that always give the same one."""
+
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         """Return the one query that a text holds, checked.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -12,9 +11,21 @@ from sqlglot.optimizer.qualify_columns import qualify_columns
 from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
+from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
-from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, quoted, table_alias
+from almanaq.suql.language import Language
+from almanaq.suql.syntax.nodes import (
+    aliased,
+    column,
+    derived,
+    is_within,
+    keeps_left_alone,
+    nodes,
+    nodes_of,
+    quoted,
+    table_alias,
+)
 from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
@@ -55,7 +66,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     _select_limits(tree)
     for block in nodes_of(tree, exp.Select):
         _write_using(block, catalog, dialect)
-    _complete_alias_lists(tree, catalog)
+    _select_renamed_members(tree)
     _prefer_columns(tree, catalog, dialect)
     while sum(_expand_stars(block, catalog) for block in nodes_of(tree, exp.Select)[::-1]):
         pass  # what a member of WITH shows may be known only now
@@ -78,11 +89,17 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     return typed(tree, schema, dialect)
 
 
-def mark_aggregates(tree: exp.Expr, aggregates: Collection[str]) -> None:
-    """Tell the functions that the engine's catalog calls aggregates from other functions that sqlglot does not know."""
+def mark_functions(tree: exp.Expr, language: Language) -> None:
+    """Note what the engine's catalog says of functions that sqlglot does not know: their types, which aggregate."""
     for node in nodes_of(tree, exp.Anonymous):
-        if node.name.lower() in aggregates:
-            node.replace(exp.AnonymousAggFunc(this=node.this, expressions=node.expressions))
+        name = node.name.lower()
+        if name in language.returns:
+            kind = exp.DataType.build(language.returns[name], dialect=language.dialect, udt=True)
+            node.meta["returns"] = kind if answer_type(kind) != "text" else None
+        if name in language.aggregates:
+            made = exp.AnonymousAggFunc(this=node.this, expressions=node.expressions)
+            made.meta.update(node.meta)
+            node.replace(made)
 
 
 def _flatten_joins(tree: exp.Query) -> None:
@@ -164,14 +181,21 @@ def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
 
 
 def _is_of(column: exp.Column, before: list[exp.Expr], item: exp.Expr, catalog: Catalog) -> bool:
-    inner = [own for select in enclosing_selects(column) if is_within(select, item) for own in from_items(select)]
     if column.table:
+        inner = [own for select in enclosing_selects(column) if is_within(select, item) for own in from_items(select)]
         aliases = {other.alias_or_name for other in inner}
         return column.table not in aliases and any(other.alias_or_name == column.table for other in before)
-    shown = [columns_of(own, catalog) for own in inner]
-    if any(names is None or column.name in names or "*" in names for names in shown):
+    if _may_be_inner(column, item, catalog):
         return False
     return any(column.name in (columns_of(other, catalog) or ()) for other in before)
+
+
+def _may_be_inner(column: exp.Column, top: exp.Expr, catalog: Catalog) -> bool:
+    """Return whether a name without a table may be one of the queries around it below `top`."""
+    selects = [select for select in enclosing_selects(column) if select is not top and is_within(select, top)]
+    shown = [columns_of(item, catalog) for select in selects for item in from_items(select)]
+    shown += [[item.alias for item in select.expressions] for select in selects]
+    return any(names is None or column.name in names or "*" in names for names in shown)
 
 
 def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
@@ -193,7 +217,7 @@ def _write_semi_joins(tree: exp.Query) -> None:
     """`a SEMI JOIN b USING (k)` becomes `a SEMI JOIN b ON a.k = b.k`: qualify would let b's columns be seen."""
     for join in nodes_of(tree, exp.Join):
         using, block = join.args.get("using"), join.parent
-        if not _keeps_left_alone(join) or not using or not isinstance(block, exp.Select):
+        if not keeps_left_alone(join) or not using or not isinstance(block, exp.Select):
             continue
         items = list(from_items(block))
         before = items[: next(i for i, item in enumerate(items) if item is join.this)]
@@ -273,7 +297,7 @@ def _expand_stars(block: exp.Select, catalog: Catalog) -> bool:
     joins = block.args.get("joins") or ()
     if any(join.args.get("using") for join in joins) or not all(item.alias_or_name for item in items):
         return False
-    hidden = {id(join.this) for join in joins if _keeps_left_alone(join)}
+    hidden = {id(join.this) for join in joins if keeps_left_alone(join)}
     shown = {item.alias_or_name: columns_of(item, catalog) for item in items if id(item) not in hidden}
     outputs: list[exp.Expr] = []
     changed = False
@@ -327,10 +351,6 @@ def _is_renamed(block: exp.Select) -> bool:
         at = at.parent
     alias = at.args.get("alias") if isinstance(at, exp.CTE | exp.Subquery) else None
     return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
-
-
-def _keeps_left_alone(join: exp.Join) -> bool:
-    return not {"SEMI", "ANTI"}.isdisjoint((join.args.get("kind"), join.args.get("side")))
 
 
 def _name_unnested(tree: exp.Query) -> None:
@@ -391,7 +411,7 @@ def _write_using(block: exp.Select, catalog: Catalog, dialect: str) -> None:
         if conditions:
             join.set("using", None)
             join.set("on", exp.and_(*conditions))
-    _name_merged(block, items, shown, merged, dropped, first=dialect != "duckdb")
+    _name_merged(block, items, shown, merged, dropped, catalog=catalog, first=dialect != "duckdb")
 
 
 def _only_holder(
@@ -411,6 +431,7 @@ def _name_merged(
     merged: dict[str, exp.Expr],
     dropped: set[tuple[str, str]],
     *,
+    catalog: Catalog,
     first: bool,
 ) -> None:
     """Write what USING merged where a block names it, and what `*` stands for beside it."""
@@ -429,28 +450,20 @@ def _name_merged(
             outputs.append(item)
     block.set("expressions", outputs)
     clauses = [*block.expressions, *(value for key, value in block.args.items() if key in _AFTER_FROM)]
-    for node in [node for clause in clauses if clause is not None for node in own_nodes(clause)]:
-        if isinstance(node, exp.Column) and not node.table and node.name in merged:
-            is_output = node.parent is block and node.arg_key == "expressions"
+    for node in [node for clause in clauses if clause is not None for node in nodes_of(clause, exp.Column)]:
+        if not node.table and node.name in merged and not _may_be_inner(node, block, catalog):
+            is_output = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
             made = merged[node.name].copy()
             node.replace(exp.alias_(made, node.name, quoted=True) if is_output else made)
 
 
-def _complete_alias_lists(tree: exp.Query, catalog: Catalog) -> None:
-    """`t AS a(x)` names the first columns only: the others are written out too."""
+def _select_renamed_members(tree: exp.Query) -> None:
+    """`w AS a(x)`, of a member of WITH, becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names."""
     for table in nodes_of(tree, exp.Table):
         alias = table.args.get("alias")
-        cte = find_cte(table)
-        if cte is not None and alias is not None and alias.args.get("columns"):
-            # `w AS a(x)` becomes `(SELECT * FROM w) AS a(x)`, whose outputs get the names.
+        if alias is not None and alias.args.get("columns") and find_cte(table) is not None:
             inner = exp.Table(this=table.this.copy(), alias=exp.TableAlias(this=table.this.copy()))
             table.replace(exp.Subquery(this=exp.select("*").from_(inner), alias=alias.copy()))
-            continue
-        listed = (alias.args.get("columns") or []) if alias is not None else []
-        relation = catalog.find(table.name) if listed and find_cte(table) is None else None
-        if alias is not None and relation is not None and len(listed) < len(relation.columns):
-            others = [column.name for column in relation.columns[len(listed) :]]
-            alias.set("columns", [*listed, *(quoted(name.lower()) for name in others)])
 
 
 def _check_columns(tree: exp.Query, catalog: Catalog) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from sqlglot import ErrorLevel, exp
@@ -103,6 +103,7 @@ class TreeLanguage:
         self._catalog, self._functions, self._describe = catalog, functions, describe
         self._describe_text = describe_text
         self._reader = Dialect.get_or_raise(dialect)
+        self.returns: Mapping[str, str] = {}
 
     @property
     def aggregates(self) -> frozenset[str]:

@@ -47,7 +47,8 @@ _OWN_EXTENSIONS = frozenset(["", "core_functions", "json", "icu", "parquet"])
 _CALLED = re.compile(r"(\w+)\(")
 _READS_CATALOG = (
     "SELECT lower(function_name), function_type, coalesce(stability, ''), internal, "
-    "coalesce(extension_name, ''), macro_definition, parameters, alias_of FROM duckdb_functions()"
+    "coalesce(extension_name, ''), macro_definition, parameters, alias_of, return_type "
+    "FROM duckdb_functions()"
 )
 _COUNTS_FILES = "SELECT count(*) FROM duckdb_databases() WHERE path IS NOT NULL"
 
@@ -75,16 +76,19 @@ class FunctionCatalog:
         self._entries: dict[str, list[Function]] = {}
         self.synonyms: dict[str, str] = {}
         """Built-in functions that are others by another name."""
-        for name, kind, stability, internal, extension, definition, parameters, alias in rows:
+        types: dict[str, set[str | None]] = {}
+        for name, kind, stability, internal, extension, definition, parameters, alias, type_ in rows:
             own = not internal or extension not in _OWN_EXTENSIONS
             entry = Function(kind, stability, own, definition or "", tuple(parameters or ()))
             self._entries.setdefault(name, []).append(entry)
+            types.setdefault(name, set()).add(type_)
             if alias and not own:
                 self.synonyms[name] = alias.lower()
         plain = self._names_of(lambda entry: entry.kind == "aggregate")
         self.aggregates = plain | self._names_of(
             lambda entry: entry.kind == "macro" and not plain.isdisjoint(_CALLED.findall(entry.definition))
         )
+        self.returns = {name: type_ for name, (type_, *others) in types.items() if type_ and not others}
         self.own_names = self._names_of(lambda entry: entry.own)
         self.volatile = self._names_of(lambda entry: entry.stability == "VOLATILE")
 

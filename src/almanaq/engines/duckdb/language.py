@@ -85,6 +85,11 @@ class DuckDBLanguage:
         with self._lock:
             return self._reader().functions.aggregates
 
+    @property
+    def returns(self) -> Mapping[str, str]:
+        with self._lock:
+            return self._reader().functions.returns
+
     def tree(self, statement: Statement) -> exp.Expr:
         sql, ordered = statement.sql, None
         with self._lock:

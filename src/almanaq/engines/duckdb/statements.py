@@ -95,6 +95,7 @@ class StatementReader:
         """Return the one query that a text holds, checked; `allowed` are functions that the user vouches for."""
         check_length(text)
         tree = self.parse(text)
+        self._name_subqueries(tree)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
         sql = written = self.write(tree)
@@ -120,7 +121,6 @@ class StatementReader:
         if not narrowed:
             return sql or self.write(tree)
         copied = copy.deepcopy(tree)
-        self._name_subqueries(copied)
         tables = [node for node in walk(copied) if node.get("type") == "BASE_TABLE"]
         for node in tables:
             relation = narrowed.get(tuple(node["qualified_name"]["path"]))
@@ -129,7 +129,7 @@ class StatementReader:
         return self.write(copied)
 
     def _name_subqueries(self, tree: Node) -> None:
-        """Give each column that DuckDB would call by a subquery's text that name now: a rule is not to be in it."""
+        """Give each column that DuckDB calls by a subquery's text that name: no place, and no rule, is to be in it."""
         for node in [node for node in walk(tree) if node.get("type") == "SELECT_NODE"]:
             for item in node["select_list"]:
                 if not item["alias"] and any(each.get("type") == "BASE_TABLE" for each in walk(item)):

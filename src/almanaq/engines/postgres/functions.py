@@ -55,7 +55,8 @@ RELATIONS_REFUSED: Mapping[str, str] = {
 SYSTEM = ("pg_catalog", "information_schema")
 _KINDS = {"a": "an aggregate", "w": "a window function", "p": "a procedure"}
 _SYSTEM_FUNCTIONS = """
-    SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef), bool_or(proretset)
+    SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef), bool_or(proretset),
+           CASE WHEN count(DISTINCT prorettype) = 1 THEN format_type(min(prorettype), NULL) ELSE '' END
     FROM pg_proc WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
       AND prokind <> 'p' AND NOT 'internal'::regtype = ANY (proargtypes)
       AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
@@ -172,14 +173,15 @@ class FunctionCatalog:
     def __init__(self, ask: Ask, computes: Callable[[str, FunctionCatalog], bool]) -> None:
         self._computes = computes
         system, others = ask(_SYSTEM_FUNCTIONS), [Function(*row) for row in ask(_OTHER_FUNCTIONS)]
-        self._system = {name: steady for name, _, steady, _ in system}
+        self._system = {name: steady for name, _, steady, *_ in system}
         """Names of the system's functions, and whether all of that name are immutable or stable."""
         self._others: dict[str, list[Function]] = {}
         for function in others:
             self._others.setdefault(function.name, []).append(function)
         aggregates = {name for name, aggregate, *_ in system if aggregate}
         self.aggregates = frozenset(aggregates | {f.name for f in others if f.kind == "a" and f.visible})
-        self.gives_rows = frozenset({n for n, *_, rows in system if rows} | {f.name for f in others if f.gives_rows})
+        self.gives_rows = frozenset({n for n, *_, rows, _ in system if rows} | {f.name for f in others if f.gives_rows})
+        self.returns = {name: type_ for name, *_, type_ in system if type_ and name not in self._others}
         self._operators: dict[str, list[Operator]] = {}
         for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
             operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))

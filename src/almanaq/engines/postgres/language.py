@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -169,6 +169,10 @@ class PostgresLanguage:
     @property
     def aggregates(self) -> frozenset[str]:
         return self._reader.functions.aggregates
+
+    @property
+    def returns(self) -> Mapping[str, str]:
+        return self._reader.functions.returns
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         return self._reader.read(text, allowed)

@@ -8,7 +8,15 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.sources import enclosing_selects, find_cte, find_source, from_items, query_in, relations_in
+from almanaq.suql.catalog.sources import (
+    columns_of,
+    enclosing_selects,
+    find_cte,
+    find_source,
+    from_items,
+    query_in,
+    relations_in,
+)
 from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_similarity
 
@@ -86,18 +94,18 @@ class _Lineage:
                 yield from self._item(item, None)
 
     def _item(self, item: exp.Expr, name: str | None) -> Iterator[Origin]:
+        if isinstance(item, exp.Table) and (item.args.get("pivots") or item.args.get("joins")):
+            name = None
+        position = _position(columns_of(item, self._catalog) or [], name)
         if not isinstance(item, exp.Table):
-            yield from self._trace_query(item, _position(_names(item), name))
+            yield from self._trace_query(item, position)
             return
         cte = find_cte(item)
-        if item.args.get("pivots") or item.args.get("joins"):
-            name = None
         if cte is not None:
-            yield from self._trace_query(cte, _position(_apply_alias_list(item, _names(cte)), name))
+            yield from self._trace_query(cte, position)
         elif isinstance(item.this, exp.Func):
             yield from self.of(item.this)
         elif (relation := self._catalog.find(item.name)) is not None:
-            position = _position(_apply_alias_list(item, [column.name.lower() for column in relation.columns]), name)
             yield from ((relation, column) for i, column in enumerate(relation.columns) if position in (None, i))
         for join in item.args.get("joins") or ():
             yield from self._item(join.this, None)
@@ -137,16 +145,6 @@ class _Lineage:
 def is_enum_call(node: exp.Expr) -> bool:
     """Return whether a node is a call that gives values of an ENUM's type, whoever has that; `typeof` lists them."""
     return isinstance(node, exp.Typeof) or (isinstance(node, exp.Anonymous) and node.name.lower() in ENUM_FUNCTIONS)
-
-
-def _names(item: exp.Expr) -> list[str]:
-    inner = query_in(item)
-    return _apply_alias_list(item, list(inner.named_selects) if isinstance(inner, exp.Query) else [])
-
-
-def _apply_alias_list(item: exp.Expr, names: list[str]) -> list[str]:
-    given = item.alias_column_names if isinstance(item.args.get("alias"), exp.TableAlias) else []
-    return [*given, *names[len(given) :]]
 
 
 def _position(names: list[str], name: str | None) -> int | None:

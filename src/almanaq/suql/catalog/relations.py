@@ -20,15 +20,6 @@ from sqlglot.schema import MappingSchema
 from almanaq.errors import SourceError, UnknownNameError, suggest
 from almanaq.suql.catalog.terms import Term
 
-_WHOLE = frozenset(
-    [
-        *("array_position", "cardinality", "json_array_length", "jsonb_array_length", "octet_length"),
-        *("regexp_count", "width_bucket"),
-    ]
-)
-"""Functions without a class of sqlglot's own that give integers."""
-
-
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FOLD_ALL = ("duckdb", "spark", "databricks", "sqlite", "mysql", "tsql")
 """Dialects in which names match in any case, quoted ones too."""
@@ -78,21 +69,17 @@ def _read_type(written: str) -> exp.DataType:
 def typed(tree: exp.Query, schema: MappingSchema, dialect: str) -> exp.Query:
     """Return a qualified query, which is changed, with the type of every expression that is known."""
     known = Dialect.get_or_raise(dialect).EXPRESSION_METADATA
+    listed = {"annotator": lambda annotator, node: annotator._set_type(node, node.meta.get("returns"))}
     own: dict[Any, Any] = {
         exp.Extract: {"returns": exp.DType.DECIMAL},
         exp.Sign: {"returns": exp.DType.DOUBLE},
         exp.RegexpCount: {"returns": exp.DType.INT},
         exp.ArrayPosition: {"returns": exp.DType.INT},
-        exp.Anonymous: {"annotator": _annotate_function},
+        exp.Anonymous: listed,
+        exp.AnonymousAggFunc: listed,
         exp.Sub: {"annotator": _annotate_difference},
     }
     return annotate_types(tree, schema=schema, expression_metadata={**known, **own}, dialect=dialect)
-
-
-def _annotate_function(annotator: Any, node: exp.Expr) -> exp.Expr:
-    whole = node.name.lower() in _WHOLE
-    annotator._set_type(node, exp.DType.INT if whole else exp.DType.UNKNOWN)
-    return node
 
 
 def _annotate_difference(annotator: Any, node: exp.Expr) -> exp.Expr:

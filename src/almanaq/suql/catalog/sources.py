@@ -60,8 +60,14 @@ def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("
 
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
     """Return the column names (in lower case) of a FROM item; None when they are unknown."""
-    if isinstance(item.args.get("alias"), exp.TableAlias) and item.alias_column_names:
-        return item.alias_column_names
+    names = _unrenamed_columns(item, catalog)
+    listed = item.alias_column_names if isinstance(item.args.get("alias"), exp.TableAlias) else []
+    if not listed or names is None:
+        return listed or names
+    return [*listed, *(["*"] if "*" in names else names[len(listed) :])]
+
+
+def _unrenamed_columns(item: exp.Expr, catalog: Catalog) -> list[str] | None:
     if isinstance(item, exp.Table):
         cte = find_cte(item)
         if cte is not None:
@@ -90,8 +96,7 @@ def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | No
             return None
         known = relation.column(column.name)
         if item.alias_column_names:
-            listed = names[: len(relation.columns)]  # a query may list more
-            known = relation.columns[listed.index(column.name)] if column.name in listed else None
+            known = dict(zip(names, relation.columns, strict=False)).get(column.name)
         return (relation, known) if known is not None else None
     query = made.this
     if not isinstance(query, exp.Select) or column.name not in names:

@@ -11,16 +11,20 @@ from sqlglot import exp
 from almanaq import display
 from almanaq.display import visible
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, ColumnKind
+from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import FROM_ALIAS
+from almanaq.suql.plan.sites import CLAUSES_OF_FROM, FROM_ALIAS, where_of
 from almanaq.suql.plan.stages import ROW, LogicalPlan, LogicalStage, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import aliased, column, table
+from almanaq.suql.text_functions import has_text
 from almanaq.text.sql_literals import is_plain
 
+Compared = tuple[exp.Expr, dict[exp.Column, int]]
+"""A condition, and the places of the columns that it compares among the outputs of `select_conditions`."""
 _WORDS = {True: "true", False: "false", None: "no information"}
 _MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out"
 
@@ -127,60 +131,71 @@ def why_not(result: Result) -> WhyNot:
     )
 
 
-def plain_why_not_query(
-    tree: exp.Query, key: Mapping[str, object], catalog: Catalog, dialect: str
-) -> tuple[exp.Select, list[tuple[str, list[str]]]]:
-    """Return the query that evaluates the conditions of one without text functions for one row, and what it gives.
+def select_conditions(
+    tree: exp.Select, rows: Sequence[exp.Expr], catalog: Catalog, *, first: Sequence[exp.Expr] = ()
+) -> tuple[exp.Select, list[Compared]]:
+    """Return the query that gives, for the `rows` of FROM, what each condition of WHERE comes to and what it compares.
 
-    That is the text of each condition with the columns whose values follow the conditions'; private ones are left out.
+    That is, for each condition, the places of its columns among the outputs `c0`, `c1`, …: those `first`, the
+    conditions, the columns. Prose and private columns are left out.
     """
-    if not isinstance(tree, exp.Select) or not tree.args.get("where") or tree.args.get("group"):
-        raise UnsupportedError("`why not` explains a query that filters rows with WHERE and does not group them")
-    tree = tree.copy()
-    parts = conjuncts(tree.args["where"].this)
-    sources = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
-    relations = {each.alias_or_name: catalog.find(each.name) for each in sources}
-
-    def find(name: str) -> exp.Column:
-        held = (alias for alias, relation in relations.items() if relation is not None and relation.column(name))
-        return column(next(held, sources[0].alias_or_name), name)
+    tables = [item for item in from_items(tree) if isinstance(item, exp.Table)]
+    relations = {item.alias_or_name: catalog.find(".".join(part.name for part in item.parts)) for item in tables}
 
     def is_shown(each: exp.Column) -> bool:
-        relation = relations.get(each.table)
-        own = relation.column(each.name) if relation is not None else None
-        return each.find_ancestor(exp.Select) is tree and own is not None and not own.private
+        of = [relations.get(each.table)] if each.table else relations.values()
+        own = next((own for relation in of if relation is not None and (own := relation.column(each.name))), None)
+        hidden = own is None or own.private or own.kind is ColumnKind.FREE_TEXT
+        return not hidden and each.find_ancestor(exp.Select) is tree
 
-    def write(part: exp.Expr) -> str:
-        shown = part.unnest().copy()
-        for name in shown.find_all(exp.Identifier):
-            name.set("quoted", not is_plain(name.name))
-        for each in shown.find_all(exp.Column) if len(sources) == 1 else ():
-            each.set("table", None)
-        return shown.sql(dialect)
+    parts = conjuncts(where_of(tree))
+    outputs: list[exp.Expr] = [*first, *parts]
+    compared: list[Compared] = []
+    for part in parts:
+        own = [] if has_text(part) else dict.fromkeys(filter(is_shown, part.find_all(exp.Column)))
+        compared.append((part, {each: len(outputs) + i for i, each in enumerate(own)}))
+        outputs += own
+    select = exp.Select(expressions=[aliased(each.copy(), f"c{i}") for i, each in enumerate(outputs)])
+    copied = tree.copy()
+    for clause in ("with_", *CLAUSES_OF_FROM):
+        select.set(clause, copied.args.get(clause))
+    return select.where(*rows), compared
 
-    columns = [dict.fromkeys(each for each in part.find_all(exp.Column) if is_shown(each)) for part in parts]
-    outputs = [*parts, *(each for own in columns for each in own)]
-    select = exp.select(*(aliased(each.copy(), f"c{i}") for i, each in enumerate(outputs))).limit(1)
-    for clause in ("with_", "from_", "joins"):
-        select.set(clause, tree.args.get(clause))
+
+def plain_why_not_query(
+    tree: exp.Query, key: Mapping[str, object], catalog: Catalog, dialect: str
+) -> tuple[exp.Select, list[Compared]]:
+    """Return `select_conditions` of a query without text functions for the row that a key names."""
+    if not isinstance(tree, exp.Select) or not tree.args.get("where") or tree.args.get("group"):
+        raise UnsupportedError("`why not` explains a query that filters rows with WHERE and does not group them")
+    sources = list(from_items(tree))
+    relations = [(item.alias_or_name, catalog.find(item.name)) for item in sources]
+
+    def find(name: str) -> exp.Column:
+        held = (alias for alias, relation in relations if relation is not None and relation.column(name))
+        return column(next(held, sources[0].alias_or_name), name)
+
     matches = [exp.EQ(this=find(name), expression=literal(value, dialect)) for name, value in key.items()]
-    return select.where(*matches), [
-        (write(part), [c.name for c in own]) for part, own in zip(parts, columns, strict=True)
-    ]
+    select, compared = select_conditions(tree, matches, catalog)
+    return select.limit(1), compared
 
 
-def plain_why_not(result: Result, conditions: Sequence[tuple[str, list[str]]]) -> WhyNot:
+def plain_why_not(result: Result, compared: Sequence[Compared], dialect: str) -> WhyNot:
     """Return the conditions of a query without text functions, each with the values that it compares."""
     if not result.rows:
         return WhyNot(())
-    values = iter(result.rows[0][len(conditions) :])
-    found = []
-    for (text, names), truth in zip(conditions, result.rows[0], strict=False):
-        compared = [
-            f"{name} is {'missing' if value is None else value}" for name, value in zip(names, values, strict=False)
-        ]
-        found.append(Condition(text + (f" ({', '.join(compared)})" if compared else ""), truth))
+    row, found = result.rows[0], []
+    for (part, columns), truth in zip(compared, row, strict=False):
+        text = part.unnest().transform(_write_bare).sql(dialect)
+        values = [f"{c.name} is {'missing' if row[at] is None else row[at]}" for c, at in columns.items()]
+        found.append(Condition(text + (f" ({', '.join(values)})" if values else ""), truth))
     return WhyNot(tuple(found))
+
+
+def _write_bare(node: exp.Expr) -> exp.Expr:
+    if type(node) is not exp.Column or node.find_ancestor(exp.Select) is not None:
+        return node
+    return exp.column(exp.to_identifier(node.name, quoted=not is_plain(node.name)))
 
 
 def _named_columns(
