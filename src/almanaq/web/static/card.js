@@ -59,7 +59,7 @@ export function card(record, choose = null) {
 function figure(record) {
   const value = record.rows?.[0]?.[0];
   if (record.rows?.length !== 1 || record.columns.length !== 1 || typeof value !== "number") return null;
-  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en")), " ", visible(record.lead?.match(FIGURE)?.[1] ?? label(record.columns[0])));
+  return el("p", { class: "figure" }, el("strong", {}, Number(value.toFixed(2)).toLocaleString("en", { useGrouping: "min2" })), " ", visible(record.lead?.match(FIGURE)?.[1] ?? label(record.columns[0])));
 }
 
 // Rows that rest on quotes are read first; their chart is folded.

@@ -231,9 +231,10 @@ export function readColumn(column, at, values) {
   const number = NUMBER.test(column.type) && !column.type.endsWith("[]");
   const plain = number && NAMES_A_THING.test(column.name);
   const known = values.filter((value) => typeof value === "number");
-  const small = Math.max(...known.map(Math.abs), 0) < 1;
-  const decimals = Math.min(small ? 4 : 2, Math.max(0, ...known.map((value) => (String(value).split(".")[1] ?? "").length)));
-  const format = new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  const largest = Math.max(...known.map(Math.abs), 0);
+  const decimals = Math.min(largest < 1 ? 4 : 2, Math.max(0, ...known.map((value) => (String(value).split(".")[1] ?? "").length)));
+  const useGrouping = largest >= 10_000; // years have four digits
+  const format = new Intl.NumberFormat("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals, useGrouping });
   const prose = !number && values.some((value) => shown(value).length > PROSE);
   const read = (value) => {
     if (!number || plain || value === null) return shown(value);
