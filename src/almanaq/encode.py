@@ -309,7 +309,7 @@ class RecordCap:
         for number, row in enumerate(rows):
             cells = [self.cut(value, most) for value in row]
             cited = list(quotes[number]) if number < len(quotes) else []
-            taken = self.size_of(cells) + self.size_of(cited) + 4
+            taken = self.size_of([cells, cited])
             if taken > left and number == 0:
                 cited, taken = [], self.size_of(cells) + 6
             if taken > left:

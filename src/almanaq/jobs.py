@@ -75,14 +75,18 @@ class JobRunner:
         late = time.monotonic() - SECONDS_TO_HEED
         return sum(when < late for when in self._canceled.values()) >= self._at_once
 
-    async def run(self, job: Job) -> AsyncIterator[Event]:
-        """Yield what goes on, and last `response`; raises what the work raises. Closing the iterator ends the work."""
+    async def run(self, job: Job, *, last_only: bool = False) -> AsyncIterator[Event]:
+        """Yield what goes on, and last `response`; raises what the work raises. Closing the iterator ends the work.
+
+        Args:
+            last_only: leave out what the work emits on its way: each such event wakes the loop's thread.
+        """
         async for before in self._queue.enter(job.conversation):
             others = "question is" if before == 1 else "questions are"
             place = f"{before} {others} ahead of yours" if before else "yours is next"
             yield "progress", {"message": f"waiting: {place}", "waiting": before}
         token, events = CancelToken(), asyncio.Queue[Event | BaseException]()
-        self._start(job, token, events)
+        self._start(job, token, events, last_only)
 
         def end_late() -> None:
             self._cancel(token)
@@ -121,11 +125,14 @@ class JobRunner:
             await asyncio.wait([future for future, _ in self._running.values()], timeout=_SECONDS_TO_END)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _start(self, job: Job, token: CancelToken, events: asyncio.Queue[Event | BaseException]) -> None:
+    def _start(
+        self, job: Job, token: CancelToken, events: asyncio.Queue[Event | BaseException], last_only: bool
+    ) -> None:
         loop = asyncio.get_running_loop()
 
         def put(event: Event | BaseException) -> None:
-            if not token.is_canceled:
+            wanted = not last_only or isinstance(event, BaseException) or event[0] == "response"
+            if wanted and not token.is_canceled:
                 loop.call_soon_threadsafe(events.put_nowait, event)
 
         def finish(future: asyncio.Future[None]) -> None:

@@ -68,6 +68,7 @@ from almanaq.agent.turn import Steps, TurnAccount, TurnDeadline, add_traces, opt
 from almanaq.agent.unseen_rows import missing_texts_query, say_missing_texts, say_ties, ties_query
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
+from almanaq.bounded_dict import BoundedDict
 from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder
@@ -147,7 +148,7 @@ class Agent:
         # A small model only writes queries; all else about a turn is done as without one.
         language = None if small else models.language
         self._engine, self._options = engine, options
-        self._keyed: dict[str, KeyedQuery | None] = {}
+        self._keyed = BoundedDict[str, KeyedQuery | None](_QUERIES_KEPT)
         self._checked = checked or CheckedAnswers()
         self._vectors = VectorStore(default_cache_folder() if self._checked.lasts else None, models.embedder)
         self._tables = tables or make_chooser()
@@ -405,7 +406,7 @@ class Agent:
                 # Where the query itself is at fault, the message must speak of it. Else its rows have no keys: the
                 # engine groups them by a function that we took for one of a single row.
                 self._engine.check(suql)
-                self._keep(suql, None)
+                self._keyed[suql] = None
         result = self._engine.run(suql, options=options_of_turn(self._options))
         return self._split_keys(result, None, suql)
 
@@ -428,14 +429,8 @@ class Agent:
             keyed = add_keys(suql, self._engine.catalog, compared=not self._links_words)
         except SqlglotError:
             return None
-        self._keep(suql, keyed)
-        return keyed
-
-    def _keep(self, suql: str, keyed: KeyedQuery | None) -> None:
-        """Keep a query with its keys: a turn looks for them several times."""
-        if len(self._keyed) >= _QUERIES_KEPT:
-            self._keyed.pop(next(iter(self._keyed)), None)
         self._keyed[suql] = keyed
+        return keyed
 
     def _relax(
         self, question: str, catalog: Catalog, ran: _Executed, history: History, served: ServedQuestion

@@ -24,11 +24,17 @@ def bind(statement: Statement, language: Language, catalog: Catalog, parameters:
     tree = language.tree(statement)
     if not isinstance(tree, exp.Query):
         raise UnsupportedError(f"{tree.key.upper()} is not planned beside text functions: write a SELECT")
-    check_tree(nodes(tree))
-    for identifier in nodes_of(tree, exp.Identifier):  # which stand elsewhere in the text as it was given
-        identifier.meta.pop("start", None)
+    found = nodes(tree)
+    check_tree(found)
+    for node in found:
+        if isinstance(node, exp.Identifier):  # which stands elsewhere in the text as it was given
+            node.meta.pop("start", None)
     _fix_subscripts(tree, dialect)
-    tree = _expand(write_memberships(fill_parameters(tree, parameters, dialect)))
+    tree = write_memberships(fill_parameters(tree, parameters, dialect))
+    for call in filter(is_text_call, nodes_of(tree, exp.Anonymous)):
+        if (made := declared(call).expand) is not None:
+            call.replace(made(call.expressions))
+    assert isinstance(tree, exp.Query)
     if nodes_of(tree, exp.PositionalColumn):  # those left that are no part of ARRAY(SELECT …)
         raise UnsupportedError("columns by their numbers (#1) are not planned beside text functions: name them")
     mark_functions(tree, language)
@@ -105,16 +111,6 @@ def _check_outputs(tree: exp.Query, names: Sequence[str], dialect: str) -> None:
     )
     if not same:
         raise UnsupportedError("what * stands for is read otherwise by the engine: name the columns")
-
-
-def _expand(tree: exp.Expr) -> exp.Query:
-    def expand(node: exp.Expr) -> exp.Expr:
-        made = declared(node).expand if is_text_call(node) else None
-        return made(node.expressions) if made is not None else node
-
-    made = tree.transform(expand)
-    assert isinstance(made, exp.Query)
-    return made
 
 
 def _check_documents(call: exp.Anonymous, dialect: str, text: str) -> None:

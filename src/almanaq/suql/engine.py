@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from almanaq.bounded_dict import BoundedDict
 from almanaq.engines.protocols import Database
-from almanaq.errors import DatabaseError, ParameterError, UnknownNameError, suggest
+from almanaq.errors import DatabaseError, ParameterError, QueryError, UnknownNameError, suggest
 from almanaq.event_loops import run_sync
 from almanaq.models.embedders.base import LexicalEmbedder
 from almanaq.models.protocols import Models
@@ -28,6 +29,7 @@ from almanaq.suql.accuracy.estimates import (
 )
 from almanaq.suql.bind import read_parameters
 from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_terms
+from almanaq.suql.catalog.lineage import private_columns_shown
 from almanaq.suql.catalog.reading import cell_at, distinct_values
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.terms import Terms
@@ -106,7 +108,7 @@ class Engine:
         self._terms = terms
         self._database, self._options, self._rules = database, options or Options(), rules
         self._models, self._query_rules = models, query_rules
-        self._plans: dict[tuple[object, ...], _Prepared] = {}
+        self._plans = BoundedDict[tuple[object, ...] | None, _Prepared](_PLANS_KEPT)
         self._proxy_models = proxy_models
         self._similarity = similarity or EmbedderSimilarity(LexicalEmbedder().embed)
         self._vectors = vectors or TextVectors(LexicalEmbedder().embed)
@@ -124,7 +126,7 @@ class Engine:
 
     def over(self, database: Database) -> Engine:
         made = copy(self)
-        made._database, made._plans = database, {}
+        made._database, made._plans = database, BoundedDict(_PLANS_KEPT)
         for cached in ("catalog", "_planner"):
             made.__dict__.pop(cached, None)
         return made
@@ -182,11 +184,21 @@ class Engine:
             check_terms(found.in_dialect(self.dialect), self.check)
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
-        """Return a query with its names resolved; of one whose plan is kept, as that was made."""
+        """Return a query with its names resolved, to be read only; of one whose plan is kept, as that was made."""
         parameters = read_parameters(parameters)
-        planned = self._plan_key(query, parameters, self._options) in self._plans
+        key = self._plan_key(query, parameters, self._options)
+        known = self._plans.get(key)
+        bound = known.plan.bound if known is not None else None
         with within_limits(), errors_placed(query, self.catalog):
-            return self._planner.bind(self._planner.read(query, self._options), parameters, planned=planned)
+            statement = self._planner.read(query, self._options)
+            if known is not None and known.plan.is_native and bound is not None:
+                if bound.names != self._planner.language.names(statement, parameters):
+                    bound = None  # a live table has other columns by now
+            if bound is None:
+                bound = self._planner.bind(statement, parameters)
+                if known is not None:
+                    self._plans[key] = replace(known, plan=replace(known.plan, bound=bound))
+        return bound
 
     def plan(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Plan:
         return self._prepare(query, parameters, self._merge_options(options)).plan
@@ -194,14 +206,12 @@ class Engine:
     def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
         parameters = read_parameters(parameters)
         key = self._plan_key(query, parameters, options)
-        if key is not None and (known := self._plans.get(key)) is not None:
+        if (known := self._plans.get(key)) is not None:
             return known
         with within_limits(), errors_placed(query, self.catalog):
             plan = self._planner.plan(query, parameters, options)
         prepared = _Prepared(plan, Statements(plan))
-        if key is not None and not plan.is_native:
-            if len(self._plans) >= _PLANS_KEPT:
-                self._plans.pop(next(iter(self._plans)), None)
+        if key is not None:
             self._plans[key] = prepared
         return prepared
 
@@ -312,10 +322,13 @@ class Engine:
 
         Judged by the lineage of the query as it runs; where that cannot be followed, by all that it reads.
         """
-        if not any(column.private for relation in self.catalog.relations for column in relation.columns):
+        if not self.catalog.has_private:
             return ()
-        with within_limits():
-            return self._planner.private_columns(query, parameters, self._options)
+        try:
+            return private_columns_shown(self.bound(query, parameters).tree, self.catalog)
+        except QueryError:
+            read = map(self.catalog.relation, self.relations(query))
+            return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
 
     def why_not(
         self,

@@ -12,7 +12,7 @@ from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import bind, check_parameters
 from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
-from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read, private_columns_shown
+from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, list_tables, unique_names
 from almanaq.suql.execution.guards import check_accuracy
@@ -22,12 +22,11 @@ from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes
 from almanaq.suql.text_functions import expand_fields
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
-_BOUND_KEPT = 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class Planner:
     typed: bool
     check: Callable[[LogicalPlan, Options], None]
     private_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _bound: dict[Statement, BoundQuery] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def read(self, query: str, options: Options) -> Statement:
         dialect = self.language.dialect
@@ -58,10 +56,14 @@ class Planner:
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
         statement = self.read(query, options)
         bound = check_parameters(statement, parameters)
-        if statement.has_text or self._links(statement, parameters, options):
+        if statement.has_text:
             return self._plan_texts(statement, parameters, options)
+        linked = self._link(statement, parameters, options)
+        if linked is not None and linked.links:
+            self.check(linked, options)
+            return self.lower(linked, options)
         select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
-        return Plan((), (), Output(select, statement.labels))
+        return Plan((), (), Output(select, statement.labels), bound=None if linked is None else linked.bound)
 
     def check_query(self, query: str, options: Options, parameters: Parameters = ()) -> None:
         statement = self.read(query, options)
@@ -70,21 +72,10 @@ class Planner:
         elif not statement.lookups:
             self.language.names(statement, parameters)
 
-    def bind(self, statement: Statement, parameters: Parameters = (), *, planned: bool = False) -> BoundQuery:
-        """Return a query with its names resolved, to be read only: its tree is shared.
-
-        Args:
-            planned: as it was bound for its plan; else a live table may have other columns by now.
-        """
-        bound = None if parameters else self._bound.get(statement)
-        if bound is None or not (planned or bound.names == self.language.names(statement)):
-            bound = bind(statement, self.language, self.catalog, parameters)
-            read_conditions(nodes(bound.tree), self.catalog, statement.text)
-            check_grouped_answers(bound.tree, statement.text)
-            if not parameters:
-                if len(self._bound) >= _BOUND_KEPT:
-                    self._bound.pop(next(iter(self._bound)), None)
-                self._bound[statement] = bound
+    def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
+        bound = bind(statement, self.language, self.catalog, parameters)
+        read_conditions(nodes(bound.tree), self.catalog, statement.text)
+        check_grouped_answers(bound.tree, statement.text)
         return bound
 
     def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:
@@ -95,14 +86,13 @@ class Planner:
 
     def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
-        tree, links = link_enums(cast_answers(bound.tree.copy()), self.catalog, link=options.link, prefix=prefix)
+        tree, links = link_enums(cast_answers(copy_tree(bound.tree)), self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
-        return replace(
-            plan, private_columns=self._name_in_source(private), private_compared=self._name_in_source(compared)
-        )
+        private, compared = self._name_in_source(private), self._name_in_source(compared)
+        return replace(plan, private_columns=private, private_compared=compared, bound=bound)
 
     def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
@@ -114,30 +104,14 @@ class Planner:
             check_accuracy(lowered)
         return lowered
 
-    def private_columns(self, query: str, parameters: Parameters, options: Options) -> tuple[str, ...]:
-        """Return the private columns whose values the rows of a query, or their quotes, may show.
-
-        Judged by the lineage of the query as it runs; where that cannot be followed, by all that it reads.
-        """
-        statement = self.read(query, options)
-        try:
-            return private_columns_shown(self.bind(statement, parameters).tree, self.catalog)
-        except QueryError:
-            read = filter(None, map(self.catalog.find, statement.relations))
-            return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)
-
-    def _links(self, statement: Statement, parameters: Parameters, options: Options) -> bool:
-        """Return whether a literal of a statement is to be linked to the values of an ENUM."""
+    def _link(self, statement: Statement, parameters: Parameters, options: Options) -> LogicalPlan | None:
+        """Return the plan of a statement whose literals may be linked to the values of an ENUM; None where none may."""
         read = filter(None, map(self.catalog.find, statement.relations))
         if not options.link or not any(c.kind is ColumnKind.ENUM and c.values for r in read for c in r.columns):
-            return False
-        try:
-            plan = self._logical(statement, parameters, options, "")
-        except QueryError:  # the engine says what is wrong with it, if anything is
-            return False
-        if plan.links:
-            self.check(plan, options)
-        return bool(plan.links)
+            return None
+        with suppress(QueryError):  # the engine says what is wrong with it, if anything is
+            return self._logical(statement, parameters, options, "")
+        return None
 
     def _plan_texts(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> Plan:
         try:

@@ -143,8 +143,13 @@ def own_nodes(node: exp.Expr) -> list[exp.Expr]:
     while pending:
         at = pending.pop()
         found.append(at)
-        if not isinstance(at, exp.Query) or (at is node and not isinstance(at, exp.Subquery)):
-            pending += at.iter_expressions(reverse=True)
+        if isinstance(at, exp.Query) and (at is not node or isinstance(at, exp.Subquery)):
+            continue
+        for part in reversed(at.args.values()):
+            if isinstance(part, exp.Expr):
+                pending.append(part)
+            elif isinstance(part, list):
+                pending += [item for item in reversed(part) if isinstance(item, exp.Expr)]
     return found
 
 

@@ -22,6 +22,7 @@ from almanaq.agent.checked import source_id
 from almanaq.agent.describe import describe, name_counted
 from almanaq.agent.queries import query_tree
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
+from almanaq.bounded_dict import BoundedDict
 from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
 from almanaq.engines.restricted import hash_rights
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
@@ -158,7 +159,7 @@ class Service:
     account: Account = field(default_factory=Account)
     _server: Budget | None = None
     _connections: dict[str, Connection] = field(default_factory=dict)
-    _conversations: dict[str, Budget] = field(default_factory=dict)
+    _conversations: dict[str, Budget] = field(default_factory=lambda: BoundedDict(_BUDGETS_KEPT))
     _under_way: dict[str, bool] = field(default_factory=dict)
     _running: dict[str, tuple[Watch, CancelToken]] = field(default_factory=dict)
     _keeping: threading.Lock = field(default_factory=threading.Lock)
@@ -445,10 +446,10 @@ class Service:
     def _budgets(self, conversation: str | None) -> tuple[Budget, ...]:
         found = [*([] if self._server is None else [self._server]), *self.account.budgets()]
         if conversation is not None and self.limits.conversation_calls is not None:
-            if len(self._conversations) >= _BUDGETS_KEPT and conversation not in self._conversations:
-                self._conversations.pop(next(iter(self._conversations)), None)
-            fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
-            found.append(self._conversations.setdefault(conversation, fresh))
+            if conversation not in self._conversations:
+                fresh = Budget(calls=self.limits.conversation_calls, setting="--conversation-calls")
+                self._conversations[conversation] = fresh
+            found.append(self._conversations[conversation])
         return tuple(found)
 
 

@@ -23,8 +23,9 @@ _NOBODY = 499
 
 async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
     """Run a job and return its response; a stream of events is begun at once."""
-    events = _with_problems(runner.run(job))
-    if "text/event-stream" in request.headers.get("accept", ""):
+    streamed = "text/event-stream" in request.headers.get("accept", "")
+    events = _with_problems(runner.run(job, last_only=not streamed))
+    if streamed:
         return EventStream(events)
     collecting = asyncio.ensure_future(_await_last(events))
     gone = asyncio.ensure_future(_await_disconnect(request.receive))

@@ -14,6 +14,7 @@ from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
 from almanaq.agent.local.spec import plain, to_text
 from almanaq.agent.queries import QueryEngine
+from almanaq.bounded_dict import BoundedDict
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64
@@ -39,7 +40,7 @@ class World:
         self.index = CatalogIndex(catalog, values, today)
         self.run = run
         self.graph = JoinGraph(catalog, None if run is None else lambda tree: bool(run(to_text(tree, dialect))))
-        self._links: dict[str, Links] = {}
+        self._links = BoundedDict[str, Links](_KEPT)
 
     @classmethod
     def of(cls, engine: QueryEngine, catalog: Catalog | None = None) -> World:
@@ -50,8 +51,6 @@ class World:
         """Return what the words of a question mean; worked out once."""
         known = self._links.get(question)
         if known is None:
-            if len(self._links) >= _KEPT:
-                self._links.pop(next(iter(self._links)))
             known = self._links[question] = link(question, self.index)
         return known
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -15,10 +14,12 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
 
+from almanaq.bounded_dict import BoundedDict
 from almanaq.engines.duckdb.answer_tables import Parts, take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
+    copy_node,
     flatten_joins,
     integer,
     needs_split,
@@ -32,6 +33,7 @@ from almanaq.errors import UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
+from almanaq.suql.syntax.nodes import copy_tree
 from almanaq.suql.text_functions import DECLARED
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
@@ -65,7 +67,7 @@ class DuckDBLanguage:
     ) -> None:
         self._connect, self._catalog, self._views, self._owned = connect, catalog, views, owned
         self._lock = threading.Lock()
-        self._statements: dict[tuple[str, frozenset[str]], Statement] = {}
+        self._statements = BoundedDict[tuple[str, frozenset[str]], Statement](_STATEMENTS_KEPT)
         self._forms: _Normalizer | None = None
         self._opened: StatementReader | None = None
         self._settings: tuple[str, str] | None = None
@@ -75,8 +77,6 @@ class DuckDBLanguage:
             known = self._statements.get((text, allowed))
             if known is None:
                 known = self._reader().read(text, allowed)
-                if len(self._statements) >= _STATEMENTS_KEPT:
-                    self._statements.pop(next(iter(self._statements)))
                 self._statements[text, allowed] = known
             return known
 
@@ -95,7 +95,7 @@ class DuckDBLanguage:
         with self._lock:
             if isinstance(statement.tree, dict):
                 reader = self._reader()
-                ordered = copy.deepcopy(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
+                ordered = copy_node(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
                 write_null_order(ordered, *self._order_settings())
                 number_groups(ordered, reader.functions.aggregates)
                 flatten_joins(ordered)
@@ -108,7 +108,7 @@ class DuckDBLanguage:
             dialect = Dialect.get_or_raise("duckdb")
             (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
             assert tree is not None
-            written = tree.sql("duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
+            written = copy_tree(tree).sql("duckdb", copy=False, comments=False, unsupported_level=ErrorLevel.RAISE)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         except MISREAD as error:
@@ -131,7 +131,7 @@ class DuckDBLanguage:
         for stops in (True, False):
             with self._lock:
                 reader = self._reader()
-                tree = copy.deepcopy(statement.tree)
+                tree = copy_node(statement.tree)
                 write_null_order(tree, *self._order_settings())
                 number_groups(tree, reader.functions.aggregates)
                 parts = Parts(reader, statement, prefix, parameters)

@@ -6,7 +6,6 @@ name nor opens a file.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,17 @@ import duckdb
 
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.session import binding_error, parse_select
-from almanaq.engines.duckdb.trees import column, has_text, lookups, mark_pivots, select, statement, subquery, walk
+from almanaq.engines.duckdb.trees import (
+    column,
+    copy_node,
+    has_text,
+    lookups,
+    mark_pivots,
+    select,
+    statement,
+    subquery,
+    walk,
+)
 from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
@@ -120,7 +129,7 @@ class StatementReader:
         narrowed = {r.location: r for r in self.catalog.relations if r.is_narrowed}
         if not narrowed:
             return sql or self.write(tree)
-        copied = copy.deepcopy(tree)
+        copied = copy_node(tree)
         tables = [node for node in walk(copied) if node.get("type") == "BASE_TABLE"]
         for node in tables:
             relation = narrowed.get(tuple(node["qualified_name"]["path"]))
@@ -137,7 +146,7 @@ class StatementReader:
 
     def parse(self, text: str) -> Node:
         try:
-            ((written,),) = self._ask("SELECT json_serialize_sql($1::VARCHAR)", [text])
+            ((written,),) = self._ask(parse_select("SELECT json_serialize_sql($1::VARCHAR)"), [text])
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
         read: Node = json.loads(written)
@@ -151,7 +160,7 @@ class StatementReader:
     def write(self, tree: Node) -> str:
         whole = json.dumps({"error": False, "statements": [tree]})
         try:
-            ((text,),) = self._ask("SELECT json_deserialize_sql($1::JSON)", [whole])
+            ((text,),) = self._ask(parse_select("SELECT json_deserialize_sql($1::JSON)"), [whole])
         except duckdb.Error as error:
             raise UnsupportedError(f"DuckDB cannot write this query from its own tree: {first_line(error)}") from error
         return str(text)
@@ -192,7 +201,7 @@ class StatementReader:
     def type_names(self) -> dict[str, str]:
         return dict(self._ask("SELECT upper(type_name), logical_type FROM duckdb_types() WHERE internal"))
 
-    def _ask(self, sql: str, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+    def _ask(self, sql: str | duckdb.Statement, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql, parameters).fetchall()
         except duckdb.OutOfMemoryException as error:  # of the machine, not of the query: it may be asked again

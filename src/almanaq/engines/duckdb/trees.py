@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,7 +30,7 @@ def flatten_joins(tree: Node) -> None:
                 break
             if right.get("using_columns") or right["ref_type"] not in ("REGULAR", "CROSS"):
                 break
-            first = {**copy.deepcopy(join), "right": right["left"], "is_implicit": False}
+            first = {**copy_node(join), "right": right["left"], "is_implicit": False}
             join.clear()
             join.update(right, left=first)
 
@@ -80,7 +80,7 @@ def number_order(tree: Node, count: Callable[[], int]) -> Node:
         _is_all(order) for modifier in tree["node"].get("modifiers", ()) for order in modifier.get("orders", ())
     ):
         return tree
-    made = copy.deepcopy(tree)
+    made = copy_node(tree)
     for modifier in made["node"]["modifiers"]:
         orders = modifier.get("orders")
         if orders and len(orders) == 1 and _is_all(orders[0]):
@@ -98,15 +98,24 @@ def integer(value: int) -> Node:
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **_NOWHERE}
 
 
-def walk(value: Any) -> Iterator[Node]:
-    """Yield the nodes of a tree, each before what it is made of."""
-    if isinstance(value, dict):
-        yield value
-        for part in value.values():
-            yield from walk(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from walk(part)
+def walk(value: Any) -> list[Node]:
+    """Return the nodes of a tree, each before what it is made of."""
+    found: list[Node] = []
+    pending = [value]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, dict):
+            found.append(at)
+            pending += reversed(at.values())
+        elif isinstance(at, list):
+            pending += reversed(at)
+    return found
+
+
+def copy_node(node: Node) -> Node:
+    """Return a copy of a node, by its JSON: `deepcopy` takes five times as long."""
+    copied: Node = json.loads(json.dumps(node))
+    return copied
 
 
 def has_text(value: Any) -> bool:
@@ -255,9 +264,9 @@ def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:
             for mark in (text for value in values if (text := str(value.get("text", ""))).startswith(MARK)):
                 query = parse("SELECT DISTINCT CAST(v AS VARCHAR) AS v FROM t WHERE v IS NOT NULL ORDER BY 1")
                 select, (expression,) = query["node"], pivot["pivot_expressions"]
-                select["select_list"][0]["child"] = copy.deepcopy(expression)
-                select["where_clause"]["children"] = [copy.deepcopy(expression)]
-                select["from_table"] = copy.deepcopy(item["source"])
-                select["cte_map"] = copy.deepcopy(tree["node"]["cte_map"])
+                select["select_list"][0]["child"] = copy_node(expression)
+                select["where_clause"]["children"] = [copy_node(expression)]
+                select["from_table"] = copy_node(item["source"])
+                select["cte_map"] = copy_node(tree["node"]["cte_map"])
                 found.append((mark, query))
     return found

@@ -184,6 +184,8 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
+    if not catalog.has_private:
+        return False
     read = relations_in(tree, catalog)
     lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof)))
     relations = catalog.relations if lists or any(r.location == ENUM_LABELS for r in read) else read

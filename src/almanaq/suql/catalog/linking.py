@@ -14,7 +14,7 @@ from sqlglot import exp
 from almanaq.models.protocols import AllOf
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind
 from almanaq.suql.catalog.sources import origin, relations_in
-from almanaq.suql.syntax.nodes import joined, nodes_of
+from almanaq.suql.syntax.nodes import copy_tree, joined, nodes_of
 
 LINKED = "_linked"
 
@@ -82,7 +82,7 @@ def resolve_links(tree: exp.Expr, linked: Mapping[str, Link], values: Mapping[st
             return joined(held, exp.And if every else exp.Or)
         return exp.In(this=text, expressions=meant)
 
-    return tree.transform(resolve)
+    return copy_tree(tree).transform(resolve, copy=False)
 
 
 def _any(array: exp.Expr) -> exp.Any:

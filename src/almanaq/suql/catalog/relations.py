@@ -68,6 +68,11 @@ def _read_type(written: str) -> exp.DataType:
 
 def typed(tree: exp.Query, schema: MappingSchema, dialect: str) -> exp.Query:
     """Return a qualified query, which is changed, with the type of every expression that is known."""
+    return annotate_types(tree, schema=schema, expression_metadata=_read_metadata(dialect), dialect=dialect)
+
+
+@cache
+def _read_metadata(dialect: str) -> dict[Any, Any]:
     known = Dialect.get_or_raise(dialect).EXPRESSION_METADATA
     listed = {"annotator": lambda annotator, node: annotator._set_type(node, node.meta.get("returns"))}
     own: dict[Any, Any] = {
@@ -79,7 +84,7 @@ def typed(tree: exp.Query, schema: MappingSchema, dialect: str) -> exp.Query:
         exp.AnonymousAggFunc: listed,
         exp.Sub: {"annotator": _annotate_difference},
     }
-    return annotate_types(tree, schema=schema, expression_metadata={**known, **own}, dialect=dialect)
+    return {**known, **own}
 
 
 def _annotate_difference(annotator: Any, node: exp.Expr) -> exp.Expr:
@@ -270,6 +275,7 @@ class Catalog:
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
         dialect: sqlglot's name of the SQL of the engine that holds the relations: queries over them are written in it.
         restricted: whether the source holds more than its reader may see, so that nothing beside relations is read.
+        has_private: whether one of the relations has a private column.
     """
 
     relations: tuple[Relation, ...]
@@ -282,6 +288,7 @@ class Catalog:
     terms: tuple[Term, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    has_private: bool = field(init=False, repr=False, compare=False)
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -292,6 +299,8 @@ class Catalog:
         named = by_place | {r.name.casefold(): r for r in self.relations}
         unlisted = {name: r for r in self.unlisted for name in (*_list_qualified_names(r), r.name.casefold())}
         object.__setattr__(self, "_by_name", unlisted | named)
+        private = any(column.private for r in (*self.relations, *self.unlisted) for column in r.columns)
+        object.__setattr__(self, "has_private", private)
 
     def __repr__(self) -> str:
         """Return the relations with their rows and columns, as many as fit on a screen."""

@@ -31,7 +31,7 @@ from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_
 from almanaq.suql.syntax import nodes
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import aliased, nodes_of
+from almanaq.suql.syntax.nodes import aliased, copy_tree, nodes_of
 
 _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
@@ -167,7 +167,7 @@ class Renderer:
         return self._prefix + name
 
     def _write(self, tree: exp.Expr) -> str:
-        tree = resolve_links(tree, self._links, self._values) if self._links else tree.copy()
+        tree = resolve_links(tree, self._links, self._values) if self._links else copy_tree(tree)
         if self.dialect != "duckdb":
             self._spell_columns(tree)
         if self.casts is not None and not self.casts.by_engine:

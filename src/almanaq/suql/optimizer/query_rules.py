@@ -13,7 +13,7 @@ from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_o
 from almanaq.suql.plan.joins import has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, tables_in, where_of
-from almanaq.suql.syntax.nodes import is_comma, keeps_left_alone, nodes_of, side_of
+from almanaq.suql.syntax.nodes import is_comma, keeps_left_alone, nodes, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -33,7 +33,8 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
     grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there,
     outputs decide which rows there are.
     """
-    while has_text(tree) and (_drop_unread_members(tree) or _drop_unread_outputs(tree)):
+    nested = len(nodes_of(tree, exp.Select)) > 1
+    while nested and has_text(tree) and (_drop_unread_members(tree) or _drop_unread_outputs(tree)):
         pass
     return tree
 
@@ -154,20 +155,26 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     drawn = any(is_by_chance(item) for block in blocks if block is not tree for item in block.expressions)
     if recursive or sets or drawn or not has_text(tree):
         return tree
+    merged = _merge(tree, blocks) if len(blocks) > 1 else tree
+    _drop_parentheses(merged)
+    for node in nodes(merged):
+        if isinstance(node, exp.Select):
+            drop_constant_keys(node)
+        elif isinstance(node, exp.Ordered):
+            _cast_constant(node)
+    return merged
+
+
+def _merge(tree: exp.Query, blocks: list[exp.Select]) -> exp.Query:
     apart = [inner for block in blocks for inner in _find_apart(block)]
     for inner in apart:
         inner.set("connect", exp.Connect())  # a clause that no merged block may have
     try:
-        merged = merge_subqueries(tree)
+        merged: exp.Query = merge_subqueries(tree)
     except LookupError as error:
         raise UnsupportedError("nested queries of this form are not planned beside text functions") from error
     for inner in apart:
         inner.set("connect", None)
-    _drop_parentheses(merged)
-    for block in nodes_of(merged, exp.Select):
-        drop_constant_keys(block)
-    for key in nodes_of(merged, exp.Ordered):
-        _cast_constant(key)
     return merged
 
 
@@ -224,7 +231,8 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     A row that fails the condition outside is dropped there anyway, and no other row depends on it. Below a LIMIT, a
     window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
     """
-    for block in nodes_of(tree, exp.Select) if has_text(tree) else ():
+    blocks = nodes_of(tree, exp.Select)
+    for block in blocks if len(blocks) > 1 and has_text(tree) else ():
         joined = block.args.get("joins") or []
         on = [] if any(map(side_of, joined)) else [join.args.get("on") for join in joined]
         conditions = [part for node in (where_of(block), *on) for part in conjuncts(node)]

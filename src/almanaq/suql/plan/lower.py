@@ -22,7 +22,7 @@ from almanaq.suql.plan.stages import (
     TextBlock,
     TextStage,
 )
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, table
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of, table
 
 
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
@@ -62,7 +62,7 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, payload=lowering.payload)
-    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain))
+    return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain, plan.bound))
 
 
 def _with_last_inside(plan: Plan) -> Plan:
@@ -71,11 +71,11 @@ def _with_last_inside(plan: Plan) -> Plan:
         return plan
     if (renamed := _renamed(plan.output.tree, last)) is not None:
         return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=renamed))
-    select = plan.output.tree.copy()
+    select = copy_tree(plan.output.tree)
     readers = [reader for reader in nodes_of(select, exp.Table) if reader.name == last.name]
     if len(readers) != 1:
         return plan
-    readers[0].replace(derived(last.select.copy(), readers[0].alias_or_name))
+    readers[0].replace(derived(copy_tree(last.select), readers[0].alias_or_name))
     return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=select))
 
 
@@ -94,9 +94,12 @@ def _renamed(select: exp.Query, last: Materialize) -> exp.Select | None:
     sorts = order is None or (numbered is not None and [key.this.name for key in order.expressions] == [ORDINAL])
     if not clauses <= {"from_", "expressions", "order"} or not sorts or inner.args.get("order") != numbered:
         return None
-    made = inner.copy()
-    made.set("expressions", [aliased(own[name].copy(), label) for name, label in labels.items()])
-    return made if is_plain(made) else None
+    outputs = inner.expressions
+    inner.set("expressions", [aliased(copy_tree(own[name]), label) for name, label in labels.items()])
+    if is_plain(inner):
+        return inner
+    inner.set("expressions", outputs)
+    return None
 
 
 class _Lowering:
@@ -149,13 +152,13 @@ class _Lowering:
     def _filter(self) -> TextStage:
         block = self._block
         assert block.residual is not None
-        select = self._rows(aliased(self._row.copy(), ROW))
+        select = self._rows(aliased(copy_tree(self._row), ROW))
         if block.direct and block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
         ordered = block.stop_after is not None and bool(block.order)
         if ordered:
             keys = [self._resolve(node) for node in block.order]
-            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
+            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
         semi_join_key = None
@@ -181,7 +184,7 @@ class _Lowering:
             first.set("default", exp.Literal.number(1))
             keys.append(exp.Ordered(this=first))
         if keys:
-            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=self._row.copy())]))
+            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
 
     def _bring(self, select: exp.Select) -> None:
         outputs = list(select.expressions)
@@ -203,7 +206,7 @@ class _Lowering:
         name = f"{self._block.name}_page"
         order = exp.Order(expressions=[self._resolve(node) for node in self._order]) if self._order else None
         number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
-        select = self._rows(number, aliased(self._row.copy(), ROW), *self._carry(self._find_needed(asked)))
+        select = self._rows(number, aliased(copy_tree(self._row), ROW), *self._carry(self._find_needed(asked)))
         self._restrict(select)
         if order is not None or self._limit is not None or self._offset is not None:
             select.order_by(exp.column(exp.to_identifier(ORDINAL, quoted=True)), copy=False)
@@ -244,7 +247,7 @@ class _Lowering:
     def _project(self, asked: tuple[Site, ...]) -> TextStage:
         number = len(set(self._texts.values())) + 1
         name = f"{self._block.name}_text" + (f"_{number}" if number > 1 else "")
-        select = self._rows(aliased(self._row.copy(), ROW))
+        select = self._rows(aliased(copy_tree(self._row), ROW))
         if not self._where_sites:
             self._restrict(select)
         inputs = self._inputs(select, asked)
@@ -255,12 +258,12 @@ class _Lowering:
 
     def _finish(self) -> Materialize:
         outputs = [aliased(self._resolve(node), f"c{i}") for i, node in enumerate(self._block.outputs)]
-        select = self._rows(*outputs, aliased(self._row.copy(), ROW))
+        select = self._rows(*outputs, aliased(copy_tree(self._row), ROW))
         self._restrict(select)
         if self._order:
             order = exp.Order(expressions=[self._resolve(node) for node in self._order])
             select.append("expressions", aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL))
-            select.set("order", order.copy())
+            select.set("order", copy_tree(order))
         select.set("limit", self._limit)
         select.set("offset", self._offset)
         return Materialize(self._block.name, select, "the block's rows")
@@ -268,15 +271,15 @@ class _Lowering:
     # The parts of a SELECT
 
     def _rows(self, *outputs: exp.Expr) -> exp.Select:
-        select = self._from.copy()
+        select = copy_tree(self._from)
         assert isinstance(select, exp.Select)
         select.set("expressions", list(outputs))
         for name in dict.fromkeys((self._kept, *self._texts.values())):
             if name is not None:
-                on = exp.EQ(this=column(name, ROW), expression=self._row.copy())
+                on = exp.EQ(this=column(name, ROW), expression=copy_tree(self._row))
                 select.append("joins", exp.Join(this=table(name), on=on))
         if self._block.with_ is not None:
-            select.set("with_", self._block.with_.copy())
+            select.set("with_", copy_tree(self._block.with_))
         return select
 
     def _restrict(self, select: exp.Select) -> None:
@@ -286,12 +289,12 @@ class _Lowering:
     def _resolve(self, node: exp.Expr) -> exp.Expr:
         def resolve(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
-                return column(self._carrier, part.name) if self._carrier else self._columns[part.name].copy()
+                return column(self._carrier, part.name) if self._carrier else copy_tree(self._columns[part.name])
             if isinstance(part, exp.Column) and part.table == TEXT_ALIAS and site_of(part.name) in self._texts:
                 return column(self._texts[site_of(part.name)], part.name)
             return part
 
-        return node.transform(resolve)
+        return copy_tree(node).transform(resolve, copy=False)
 
     def _carry(self, names: list[str]) -> list[exp.Expr]:
         return [aliased(self._resolve(column(FROM_ALIAS, name)), name) for name in names]
@@ -342,7 +345,7 @@ class _Lowering:
             if isinstance(atom, Structured):
                 select.append("expressions", aliased(self._resolve(atom.expression), atom.column))
             elif isinstance(atom, Computed):
-                expression = atom.expression.copy()
+                expression = copy_tree(atom.expression)
                 for reference in nodes_of(expression, exp.Column):
                     if reference.table == FROM_ALIAS:
                         label = carried.setdefault(reference.name, f"x{len(carried)}")

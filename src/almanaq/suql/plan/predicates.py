@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, text_columns
-from almanaq.suql.syntax.nodes import nodes
+from almanaq.suql.syntax.nodes import copy_tree, nodes
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Func)
@@ -267,12 +267,12 @@ def _find_bound(node: exp.Expr, *, upper: bool) -> exp.Expr | bool:
     """Return the bound of a condition in the order FALSE < NULL < TRUE: True and False stand for the constants."""
     node = node.unnest() if isinstance(node, exp.Paren) else node
     if not (text_columns(node) or has_text(node)):
-        return node.copy()
+        return copy_tree(node)
     if isinstance(node, exp.And | exp.Or):
         return _combine(type(node), _find_bound(node.this, upper=upper), _find_bound(node.expression, upper=upper))
     if isinstance(node, exp.Not):
         inner = _find_bound(node.this, upper=not upper)
-        return (not inner) if isinstance(inner, bool) else exp.not_(inner)
+        return (not inner) if isinstance(inner, bool) else exp.not_(inner, copy=False)
     return upper
 
 
@@ -283,7 +283,7 @@ def _combine(kind: type[exp.Expr], left: exp.Expr | bool, right: exp.Expr | bool
             return other if one is neutral else one
     assert not isinstance(left, bool)
     assert not isinstance(right, bool)
-    return exp.and_(left, right) if neutral else exp.or_(left, right)
+    return exp.and_(left, right, copy=False) if neutral else exp.or_(left, right, copy=False)
 
 
 def map_atoms(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:

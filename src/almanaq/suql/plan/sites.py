@@ -13,7 +13,16 @@ from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
 from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
 from almanaq.suql.catalog.sources import find_source, from_items
-from almanaq.suql.syntax.nodes import aliased, ancestors, column, in_parentheses, is_within, nodes_of, quoted
+from almanaq.suql.syntax.nodes import (
+    aliased,
+    ancestors,
+    column,
+    copy_tree,
+    in_parentheses,
+    is_within,
+    nodes_of,
+    quoted,
+)
 from almanaq.suql.text_functions import declared, has_text, is_text_call, nested_queries, own_text_calls
 from almanaq.values import SEPARATOR
 
@@ -24,7 +33,7 @@ CLAUSES_OF_ROWS = (*CLAUSES_OF_FROM, "where")
 
 def qualified(expression: str, alias: str) -> exp.Expr:
     """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
-    tree = _parse(expression).copy()
+    tree = copy_tree(_parse(expression))
     for reference in nodes_of(tree, exp.Column):
         reference.set("table", quoted(alias))
     return tree
@@ -81,7 +90,7 @@ def references_from_above(block: exp.Select, cut: int) -> list[exp.Column]:
 
 def carry(references: list[exp.Column], item: str) -> dict[str, exp.Expr]:
     """Point columns, in place, at an item of FROM that has them under their carried names; return what these are."""
-    carried: dict[str, exp.Expr] = {carried_name(reference): reference.copy() for reference in references}
+    carried: dict[str, exp.Expr] = {carried_name(reference): copy_tree(reference) for reference in references}
     for reference in references:
         reference.replace(column(item, carried_name(reference)))
     return carried
@@ -216,8 +225,8 @@ class SiteCollector:
             elif isinstance(unit, exp.Cast) and type_ != "text":
                 unit.set("this", said)
             elif isinstance(unit, exp.Cast) and not is_whole_text(unit.to):  # what the engine reads, and need not
-                self._sites[key] = replace(site, casts=tuple(dict.fromkeys((*site.casts, unit.to.copy()))))
-                unit.replace(exp.TryCast(this=said, to=unit.to.copy()))
+                self._sites[key] = replace(site, casts=tuple(dict.fromkeys((*site.casts, copy_tree(unit.to)))))
+                unit.replace(exp.TryCast(this=said, to=copy_tree(unit.to)))
             else:
                 unit.replace(said)
             return
@@ -239,7 +248,7 @@ class SiteCollector:
         from_ = "" if found is None else found.sql()
         key = (function, arguments[0].sql(), question.sql(), type_, str(bound), from_, *options)
         if key not in self._sites:
-            document, asked, name = arguments[0].copy(), question.copy(), f"t{len(self._sites)}"
+            document, asked, name = copy_tree(arguments[0]), copy_tree(question), f"t{len(self._sites)}"
             self._sites[key] = Site(name, function, document, asked, type_, options, bound=bound, options_from=found)
         return key
 
@@ -249,7 +258,7 @@ def _list_of(said: exp.Column) -> exp.Expr:
     parts = exp.StringToArray(this=said, expression=exp.Literal.string(SEPARATOR))
     none = exp.cast(exp.Array(), "text[]")
     return exp.Case(
-        ifs=[exp.If(this=exp.EQ(this=said.copy(), expression=exp.Literal.string("")), true=none)], default=parts
+        ifs=[exp.If(this=exp.EQ(this=copy_tree(said), expression=exp.Literal.string("")), true=none)], default=parts
     )
 
 
@@ -305,7 +314,7 @@ def _options_query(node: exp.Expr) -> exp.Query | None:
         raise UnsupportedError(
             "the options of answer() are the same for all rows: ARRAY(SELECT …) may not refer to the query around it"
         )
-    return query.copy()
+    return copy_tree(query)
 
 
 def _array_items(node: exp.Expr) -> list[exp.Expr]:

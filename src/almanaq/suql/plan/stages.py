@@ -11,6 +11,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.language import WORK_SCHEMA, Cited
+from almanaq.suql.names import BoundQuery
 from almanaq.suql.plan.predicates import Predicate
 from almanaq.suql.plan.sites import Site, site_of, text_columns
 from almanaq.text.sql_literals import string_literal
@@ -310,6 +311,7 @@ class LogicalPlan:
         private_columns: those that a model would read.
         private_compared: those that an embedder would see.
         certain: rows that an unknown answer drops can only be missing from the result (`plan/text_blocks.py`).
+        bound: the query that it was made of, to be read only.
     """
 
     stages: tuple[LogicalStage, ...]
@@ -318,6 +320,7 @@ class LogicalPlan:
     private_columns: tuple[str, ...] = ()
     private_compared: tuple[str, ...] = ()
     certain: bool = True
+    bound: BoundQuery | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +329,7 @@ class Plan:
     stages: tuple[Stage, ...]
     output: Output
     certain: bool = True
+    bound: BoundQuery | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_native(self) -> bool:

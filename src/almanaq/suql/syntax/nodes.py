@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -27,6 +27,20 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
 
 def nodes_of(tree: exp.Expr, *kinds: type[E]) -> list[E]:
     return [node for node in nodes(tree) if isinstance(node, kinds)]
+
+
+def copy_tree(tree: E) -> E:
+    """Return a copy of a tree that shares its types, which nobody changes: `copy` copies one for each node."""
+    parts: dict[str, Any] = {}
+    for name, part in tree.args.items():
+        if isinstance(part, exp.Expr):
+            part = copy_tree(part)
+        elif isinstance(part, list):
+            part = [copy_tree(item) if isinstance(item, exp.Expr) else item for item in part]
+        parts[name] = part
+    made = type(tree)(**parts)
+    made._type, made._meta = tree._type, tree._meta and dict(tree._meta)
+    return made
 
 
 def ancestors(node: exp.Expr, top: exp.Expr | None = None) -> Iterator[exp.Expr]:
