@@ -383,8 +383,8 @@ class StageRun:
         row = RowEvaluation(self._context, candidate)
         await row.select_passages()
         if self._stage.predicate is None:
-            if len(self._stage.inputs) == 1:  # without the task that gather() makes
-                await row.outcome(self._stage.inputs[0].site.id)
+            if len(self._stage.inputs) == 1:  # without the tasks that gather() and the call make
+                await row.outcome(self._stage.inputs[0].site.id, in_own_task=True)
             else:
                 await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return row.result()
