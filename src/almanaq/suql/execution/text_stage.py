@@ -384,7 +384,8 @@ class StageRun:
         await row.select_passages()
         if self._stage.predicate is None:
             if len(self._stage.inputs) == 1:  # without the tasks that gather() and the call make
-                await row.outcome(self._stage.inputs[0].site.id, in_own_task=True)
+                in_own_task = self._stage.stop_after is None
+                await row.outcome(self._stage.inputs[0].site.id, in_own_task=in_own_task)
             else:
                 await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return row.result()
