@@ -24,16 +24,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .clients import FILLER, aiohttp_rate, openai_rate, own_http_rate
+from .clients import FILLER, aiohttp_rate, aiohttp_uvloop_rate, openai_rate, own_http_rate
 
 LATENCY = 0.002
+LATENCIES = (0.002, 0.010, 0.025, 0.050, 0.200)
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
 SAMPLE = 8_000
 IN_FLIGHT = 64
 BATCH = 8
 """Texts in a call, where several go together by choice."""
 TURNS = 3
-CLIENTS = {"aiohttp": aiohttp_rate, "openai": openai_rate, "own_http": own_http_rate}
+CLIENTS = {
+    "aiohttp": aiohttp_rate,
+    "aiohttp_uvloop": aiohttp_uvloop_rate,
+    "openai": openai_rate,
+    "own_http": own_http_rate,
+}
 
 
 def main() -> int:
@@ -72,6 +78,7 @@ def compare_clients(place: Path, server: Server) -> dict[str, Any]:
     """Return the rates of bare clients and of an extraction, with few calls at once and with many."""
     report: dict[str, Any] = {"latency": LATENCY, "sample": SAMPLE, "turns": TURNS, "load": [load()]}
     report["in_flight"] = {str(at_once): rates(place, server, at_once) for at_once in (4, IN_FLIGHT)}
+    report["by_latency"] = [rates_at(place, latency) for latency in LATENCIES]
     report["load"].append(load())
     return report
 
@@ -106,11 +113,24 @@ def rates(place: Path, server: Server, at_once: int) -> dict[str, Any]:
     return report | {"rows_in_batches_of_aiohttp": round(several / _speed(report["aiohttp"]), 3)}
 
 
+def rates_at(place: Path, latency: float) -> dict[str, Any]:
+    """Return the rates of an extraction and of aiohttp where the server takes so long; one turn of seconds each."""
+    calls = min(SAMPLE // 2, int(4 * IN_FLIGHT / latency))
+    with serving(latency) as server:
+        bare = aiohttp_rate(server.url, calls, IN_FLIGHT)["calls_per_second"]
+        source, cache = write(place / "by_latency", calls), place / f"latency{latency}"
+        rate = _own_rate(source, cache, server.url, IN_FLIGHT, 1, cached=True, rows=calls)["rows_per_second"]
+    shown = {"milliseconds": 1000 * latency, "aiohttp": bare, "almanaq": rate, "of_aiohttp": round(rate / bare, 3)}
+    return {**shown, "load": load()}
+
+
 def _speed(rate: dict[str, float]) -> float:
     return rate["rows_per_second"] if "rows_per_second" in rate else rate["calls_per_second"]
 
 
-def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int, *, cached: bool) -> dict[str, float]:
+def _own_rate(
+    source: str, cache: Path, url: str, at_once: int, batch: int, *, cached: bool, rows: int = SAMPLE
+) -> dict[str, float]:
     """Return the rate of an extraction in a process of its own, its start and its end left out.
 
     Args:
@@ -130,7 +150,7 @@ def _own_rate(source: str, cache: Path, url: str, at_once: int, batch: int, *, c
         env=environment(url, cache, at_once), capture_output=True, text=True, check=True,
     )  # fmt: skip
     wall, cpu = map(float, done.stdout.split())
-    return {"rows_per_second": round(SAMPLE / wall, 1), "cpu_ms_per_row": round(1000 * cpu / SAMPLE, 3)}
+    return {"rows_per_second": round(rows / wall, 1), "cpu_ms_per_row": round(1000 * cpu / rows, 3)}
 
 
 def _run_with_kills(place: Path, url: str, rows: int, kills: int, chance: random.Random) -> dict[str, Any]:
@@ -246,9 +266,9 @@ class Server:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving(latency: float = LATENCY) -> Iterator[Server]:
     """Run the server."""
-    started = [sys.executable, "-m", "benchmarks.extraction.server", str(LATENCY)]
+    started = [sys.executable, "-m", "benchmarks.extraction.server", str(latency)]
     process = subprocess.Popen(started, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from almanaq.event_loops import new_event_loop
 from almanaq.models.http import JsonServer
 from almanaq.models.prompted_reader import prompt_values
 from almanaq.models.prompts import prompt_file
@@ -50,25 +51,36 @@ def own_http_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
 
         return await _rate(call, calls, at_once)
 
-    return asyncio.run(run())
+    return _run(run())
 
 
 def aiohttp_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
-    """Return the same of aiohttp."""
+    """Return the same of aiohttp, on asyncio's own event loop."""
 
-    async def run() -> dict[str, float]:
-        import aiohttp
+    return asyncio.run(_aiohttp_rate(url, calls, at_once))
 
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-            async def call(content: dict[str, Any]) -> object:
-                data = json.dumps(content).encode()
-                async with session.post(f"{url}/chat/completions", data=data) as reply:
-                    return json.loads(json.loads(await reply.read())["choices"][0]["message"]["content"])
+def aiohttp_uvloop_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
+    """Return the same of aiohttp on the event loop that an extraction has: uvloop's, where it is installed."""
+    return _run(_aiohttp_rate(url, calls, at_once))
 
-            return await _rate(call, calls, at_once)
 
-    return asyncio.run(run())
+def _run(work: Coroutine[Any, Any, dict[str, float]]) -> dict[str, float]:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(work)
+
+
+async def _aiohttp_rate(url: str, calls: int, at_once: int) -> dict[str, float]:
+    import aiohttp
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def call(content: dict[str, Any]) -> object:
+            data = json.dumps(content).encode()
+            async with session.post(f"{url}/chat/completions", data=data) as reply:
+                return json.loads(json.loads(await reply.read())["choices"][0]["message"]["content"])
+
+        return await _rate(call, calls, at_once)
 
 
 def openai_rate(url: str, calls: int, at_once: int) -> dict[str, float]:

@@ -110,8 +110,18 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
                 held.enter_context(token.hold_task(task, loop))
             return await task
 
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(attach())
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return uvloop's event loop where it is installed, else asyncio's."""
+    try:
+        import uvloop  # of the extra `fast`
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 C = TypeVar("C")
@@ -134,8 +144,7 @@ class PerLoop(Generic[C]):
 
     async def get(self) -> C:
         loop = asyncio.get_running_loop()
-        with self._lock:
-            held = self._held.get(loop)
+        held = self._held.get(loop)
         if held is None:
             client = self._make()
             generator = self._hold(client) if hasattr(client, "close") else None

@@ -5,12 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator
 
 import pytest
 
 from almanaq.event_loops import CancelToken, run_sync
+
+
+@pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
+def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)  # as where it is not installed
+    else:
+        pytest.importorskip("uvloop")
 
 
 async def loop_and(value: int) -> tuple[asyncio.AbstractEventLoop, int]:

@@ -33,7 +33,7 @@ EXTRAS = {
     "postgres": "reads PostgreSQL",
     "ibis": "reads MySQL, Trino, ClickHouse and warehouses",
     "spark": "reads Spark",
-    "fast": "plans queries faster, with a compiled parser",
+    "fast": "plans queries faster, with a compiled parser, and calls models faster, with uvloop",
     "hnsw": "indexes on disk with int8 or binary codes of their vectors",
     "mcp": "gives tools to editors and assistants (almanaq mcp)",
     "notebook": "magics in Jupyter and VS Code",

@@ -17,11 +17,11 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from almanaq.errors import BudgetExceeded, SourceError
 from almanaq.event_loops import set_within
-from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
+from almanaq.models.protocols import NO_USAGE, Completion, LanguageModel, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall
 
 _MESSAGE_TOKENS = 8
@@ -100,12 +100,16 @@ class Budget:
         if self._is_unlimited:
             return True
         with self._lock:
-            total = self.usage + self.unsettled + most
-            if self._find_excess(total + self.reserved) is None:
+            if self._has_room(most):
                 self.reserved += most
                 return True
-            self._check_limits(total, most)
+            self._check_limits(self.usage + self.unsettled + most, most)
             return False
+
+    def _has_room(self, most: Usage) -> bool:
+        if self.calls is not None and not self.counts_tokens:  # without sums of what does not matter
+            return self.usage.calls + self.unsettled.calls + self.reserved.calls + most.calls <= self.calls
+        return self._find_excess(self.usage + self.unsettled + self.reserved + most) is None
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
         """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
@@ -174,22 +178,21 @@ class Spending:
     read_in_parts: int = 0
     cut_prompts: int = 0
     batched: int = 0
-    _lines: dict[tuple[str, str], SpendingLine] = field(default_factory=dict)
+    _lines: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, operator: str, model: str, usage: Usage, *, virtual: int = 0) -> None:
         """Record what a call cost."""
         with self._lock:
-            line = self._lines.get((operator, model))
-            if line is not None:
-                virtual, usage = line.virtual + virtual, line.usage + usage
-            self._lines[operator, model] = SpendingLine(operator, model, virtual, usage)
+            line = self._lines.setdefault((operator, model), [0, NO_USAGE])
+            line[0] += virtual
+            line[1] += usage
 
     @property
     def lines(self) -> tuple[SpendingLine, ...]:
         """What each operator spent on each model, in order of first calls."""
         with self._lock:
-            return tuple(self._lines.values())
+            return tuple(SpendingLine(*names, *line) for names, line in self._lines.items())
 
     @property
     def goes_on(self) -> str:
@@ -239,7 +242,7 @@ def record_count(name: Literal["dropped_quotes", "read_in_parts", "cut_prompts",
 
 def open_budgets() -> tuple[Budget, ...]:
     """Return the budgets of the open accounts."""
-    return tuple(account.budget for account in _ACCOUNTS.get() if account.budget is not None)
+    return tuple([account.budget for account in _ACCOUNTS.get() if account.budget is not None])
 
 
 class MeteredModel:
@@ -272,18 +275,20 @@ class MeteredModel:
         cut there is requested once more at full length.
         """
         limits = (self.budget, *open_budgets())
-        forms = [(prompt, self._estimate_maximum(prompt, limits))]
-        usual = prompt.usual_output_tokens
-        if usual is not None and usual < prompt.max_output_tokens and any(budget.counts_tokens for budget in limits):
-            short = replace(prompt, max_output_tokens=usual)
-            forms.append((short, self._estimate_maximum(short, limits)))
+        forms = [(prompt, _ONE_CALL)]
+        if any(budget.counts_tokens for budget in limits):
+            forms = [(prompt, self._estimate_maximum(prompt))]
+            usual = prompt.usual_output_tokens
+            if usual is not None and usual < prompt.max_output_tokens:
+                short = replace(prompt, max_output_tokens=usual)
+                forms.append((short, self._estimate_maximum(short)))
         asked, most = await self._reserve_form(forms, limits)
         try:
             return await self._make_call(asked, most, limits)
         except FailedCall as failure:
             if not failure.cut or asked is prompt:
                 raise
-        _, most = await self._reserve_form([(prompt, self._estimate_maximum(prompt, limits))], limits)
+        _, most = await self._reserve_form([(prompt, self._estimate_maximum(prompt))], limits)
         return await self._make_call(prompt, most, limits)
 
     async def _reserve_form(
@@ -314,9 +319,7 @@ class MeteredModel:
                 budget.settle(most, spent, sure=sure)
             record_usage(self.name, spent, purpose=prompt.name)
 
-    def _estimate_maximum(self, prompt: Prompt, limits: Sequence[Budget]) -> Usage:
-        if not any(budget.counts_tokens for budget in limits):
-            return _ONE_CALL
+    def _estimate_maximum(self, prompt: Prompt) -> Usage:
         # The maximum, as an estimate could be too low, and the budget be exceeded.
         read = max_tokens(m.content for m in prompt.messages)
         read += len(json.dumps(prompt.schema)) if prompt.schema else 0
@@ -340,4 +343,4 @@ def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
         return False
     finally:
         for budget in held:
-            budget.settle(most, Usage())
+            budget.settle(most, NO_USAGE)

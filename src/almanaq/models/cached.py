@@ -30,7 +30,7 @@ from almanaq.event_loops import PerLoop
 from almanaq.models.budget import record_usage
 from almanaq.models.private_files import UNUSABLE, add_column, find_rows, is_process_alive, open_sqlite, process_mark
 from almanaq.models.prompts import write_schema
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage
+from almanaq.models.protocols import NO_USAGE, Completion, LanguageModel, Prompt, Usage
 
 VERSION = 1
 LEASE_SECONDS = 300.0
@@ -249,14 +249,14 @@ class _Moment(Generic[T, R]):
         self._work = work
         self._wanted: list[tuple[T, asyncio.Future[R]]] = []
 
-    async def add(self, item: T) -> R:
-        """Return the result for an item; raises what the work for it alone raises."""
+    def add(self, item: T) -> asyncio.Future[R]:
+        """Return the future result for an item; it raises what the work for it alone raises."""
         loop = asyncio.get_running_loop()
         result: asyncio.Future[R] = loop.create_future()
         if not self._wanted:
             loop.call_soon(self._run)
         self._wanted.append((item, result))
-        return await result
+        return result
 
     def _run(self) -> None:
         wanted, self._wanted = self._wanted, []
@@ -287,22 +287,22 @@ class CacheQueue:
 
         self._looks, self._finds, self._kept = _Moment(cache.look), _Moment(cache.find), _Moment(keep)
 
-    async def look(self, key: bytes) -> str | bool:
-        """Return the result of ReplyCache.look for a request; raises as it does."""
-        return await self._looks.add(key)
+    def look(self, key: bytes) -> asyncio.Future[str | bool]:
+        """Return the future result of ReplyCache.look for a request; it raises as that does."""
+        return self._looks.add(key)
 
-    async def find(self, key: bytes) -> str | None:
-        """Return the result of ReplyCache.find for a request; raises as it does."""
-        return await self._finds.add(key)
+    def find(self, key: bytes) -> asyncio.Future[str | None]:
+        """Return the future result of ReplyCache.find for a request; it raises as that does."""
+        return self._finds.add(key)
 
-    async def keep(self, key: bytes, text: str) -> None:
-        """Store a reply; return once it is stored, which a cancelled caller does not prevent."""
-        await self._kept.add((key, text))
+    def keep(self, key: bytes, text: str) -> asyncio.Future[None]:
+        """Store a reply; the future ends once it is stored, which a cancelled caller does not prevent."""
+        return self._kept.add((key, text))
 
 
 _POLL = 0.02
 """Seconds between two looks at a reply that another process is waiting for."""
-_CACHE_HIT, _NOTHING = Usage(cached_calls=1), Usage()
+_CACHE_HIT = Usage(cached_calls=1)
 
 
 def request_key(model: str, prompt: Prompt) -> bytes:
@@ -337,9 +337,8 @@ class CachedModel:
         """Return the reply; `usage.cached_calls` is 1 where another call paid for it."""
         completion = await self._complete(request_key(self.identity, prompt), prompt)
         # Physical calls are recorded by MeteredModel, however they end.
-        record_usage(
-            self.name, _CACHE_HIT if completion.usage.cached_calls else _NOTHING, virtual=1, purpose=prompt.name
-        )
+        hit = _CACHE_HIT if completion.usage.cached_calls else NO_USAGE
+        record_usage(self.name, hit, virtual=1, purpose=prompt.name)
         return completion
 
     def forget(self, prompt: Prompt) -> None:

@@ -137,13 +137,15 @@ class JsonServer:
         secrets: tuple[str, ...] = (),
         most_bytes: int = CHAT_BYTES,
     ) -> None:
-        self._parts = urlsplit(base_url)
-        self._headers, self._timeout = dict(headers), timeout
+        parts = urlsplit(base_url)
+        self._root = urlunsplit(parts._replace(path=_LAST_SLASHES.sub("", parts.path), query="", fragment=""))
+        self._query, self._headers, self._timeout = parts.query, dict(headers), timeout
         self._secrets, self._most = secrets, most_bytes
+        self._encoded_secrets = [each.encode("utf-8", "replace") for each in secrets if len(each) > _SHORT_KEY]
         # aiohttp's trust_env would also read passwords from ~/.netrc and send them in place of the key.
-        self._proxy = getproxies().get(self._parts.scheme)
+        self._proxy = getproxies().get(parts.scheme)
         with contextlib.suppress(OSError):
-            if proxy_bypass(self._parts.netloc) or self._parts.hostname in ("localhost", "127.0.0.1", "::1"):
+            if proxy_bypass(parts.netloc) or parts.hostname in ("localhost", "127.0.0.1", "::1"):
                 self._proxy = None
         self._sessions = PerLoop(self._open_session)
 
@@ -179,23 +181,16 @@ class JsonServer:
     ) -> Reply:
         import aiohttp
 
-        asked = "&".join(filter(None, (self._parts.query, query)))
-        url = urlunsplit(self._parts._replace(path=_LAST_SLASHES.sub("", self._parts.path) + path, query=asked))
+        asked = "&".join(filter(None, (self._query, query)))
+        url = f"{self._root}{path}?{asked}" if asked else self._root + path
+        body = aiohttp.BytesPayload(data, content_type="application/json") if isinstance(data, bytes) else data
         session = await self._sessions.get()
         try:
-            async with session.request(
-                method,
-                url,
-                data=data,
-                headers=None if isinstance(data, aiohttp.FormData) else {"content-type": "application/json"},
-                proxy=self._proxy,
-                allow_redirects=False,
-            ) as reply:
-                body = await self._read_body(reply, read)
-                for secret in self._secrets:
-                    if len(secret) > _SHORT_KEY:
-                        body = body.replace(secret.encode("utf-8", "replace"), HIDDEN.encode())
-                return Reply(reply.status, body, reply.headers)
+            async with session.request(method, url, data=body, proxy=self._proxy, allow_redirects=False) as reply:
+                found = await self._read_body(reply, read)
+                for secret in self._encoded_secrets:
+                    found = found.replace(secret, HIDDEN.encode())
+                return Reply(reply.status, found, reply.headers)
         # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise NoReply(self._describe_problem(problem), arrived=False) from None

@@ -47,7 +47,7 @@ from almanaq.models.openai_replies import (
     read_token_count,
     read_verdict_probabilities,
 )
-from almanaq.models.protocols import Completion, Price, Prompt, Usage
+from almanaq.models.protocols import Completion, Message, Price, Prompt, Usage
 from almanaq.models.providers import ask_context
 from almanaq.models.retrying import FailedCall, seconds_to_wait
 
@@ -106,6 +106,7 @@ class OpenAIModel:
         self._served = False
         self._far = provider in ("openai", "azure")
         self._cut_at: tuple[int, int] | None = None
+        self._last_options: tuple[Any, ...] = (None, None, {}, "")
         self._asking = PerLoop(asyncio.Lock)
         self._stated_context: int | None = None
         self._has_asked = urlsplit(address).hostname in _SILENT
@@ -133,17 +134,18 @@ class OpenAIModel:
             if system:
                 first = replace(first, content=f"{system}\n\n{first.content}")
             prompt = replace(prompt, messages=(first, *others))
-        request = self._make_request(prompt)
-        stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in request else None
+        options, written = self._request_options(prompt)
+        stream = ChatStream(prompt.pieces, self.secrets) if prompt.pieces and "stream" in options else None
         try:
-            reply = await self._post(json.dumps(request).encode("ascii"), prompt, stream.feed if stream else None)
+            body = _write_request(prompt.messages, written)
+            reply = await self._post(body, prompt, stream.feed if stream else None)
         except NoReply as problem:
             failed = make_connection_error(problem, base_url=self._base_url, served=self._served)
             if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
                 failed.retryable = False  # the same request would take this machine as long again
             raise failed from problem
         if reply.status != 200:
-            raise self._make_error(reply, request, prompt)
+            raise self._make_error(reply, options, prompt)
         if reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
             if stream is None:  # nobody asked for events
                 stream = ChatStream(None, self.secrets)
@@ -163,7 +165,7 @@ class OpenAIModel:
         try:
             completion = read_completion(content, usage)
         except FailedCall as failure:
-            failure.at_once = failure.cut and self._give_room(content, request, prompt)
+            failure.at_once = failure.cut and self._give_room(content, options, prompt)
             if failure.cut and not failure.at_once and not self._far:
                 failure.retryable = False  # it would be cut again, after as long
             raise
@@ -175,12 +177,12 @@ class OpenAIModel:
     async def _post(self, body: bytes, prompt: Prompt, read: Callable[[bytes], None] | None) -> Reply:  # noqa: ARG002
         return await self._server.post("/chat/completions", body, read)
 
-    def _give_room(self, content: Mapping[str, Any], request: Mapping[str, Any], prompt: Prompt) -> bool:
+    def _give_room(self, content: Mapping[str, Any], options: Mapping[str, Any], prompt: Prompt) -> bool:
         """Give a model whose reply was cut at its limit more room; return whether there is more now.
 
         One that reasons gets most; a server that writes no more than with less room has a limit of its own.
         """
-        asked = _output_limit_of(request)
+        asked = _output_limit_of(options)
         written = read_token_count(content, "completion_tokens", most=lambda: 0, server=self._base_url) or 0
         least, before = self._cut_at or (asked, 0)
         if asked > least and _LEAST_LIMIT <= written <= before:
@@ -195,6 +197,8 @@ class OpenAIModel:
 
     def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
         """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
+        if usage.input_tokens < _TOKENS_CUT:
+            return
         stated = read_token_count(content, "prompt_tokens", most=lambda: 0, server=self._base_url)
         if not stated or stated < _TOKENS_CUT:
             return
@@ -215,14 +219,14 @@ class OpenAIModel:
             too_long=True,
         )
 
-    def _make_error(self, reply: Reply, request: Mapping[str, Any], prompt: Prompt) -> ModelError:
+    def _make_error(self, reply: Reply, options: Mapping[str, Any], prompt: Prompt) -> ModelError:
         message = read_error_message(reply.body)
-        asked = _output_limit_of(request)
+        asked = _output_limit_of(options)
         limit = find_output_limit(reply.status, message, asked)
         if limit is not None:
             self._output_limit = min(limit, self._output_limit or limit)
             return _ask_otherwise(f"the server gives replies of at most {limit:,} tokens")
-        known = {*request, *(message.role for message in prompt.messages)}
+        known = {*options, *(message.role for message in prompt.messages)}
         feature = find_refused_feature(reply.status, message, known)
         if feature is not None:  # another call may have been refused for the same reason meanwhile
             if feature == "reasoning_effort" and feature not in self._refused:
@@ -238,15 +242,20 @@ class OpenAIModel:
             served=self._served,
         )
 
-    def _make_request(self, prompt: Prompt) -> dict[str, Any]:
-        """Return a request: messages first, so that server caches see equal prefixes."""
+    def _request_options(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
+        """Return what a request holds beside its messages, and this as JSON: the prompts of a query share it."""
+        refused, limit = self._refused, self.most_output_tokens(prompt)
+        shape = (prompt.name, limit, prompt.pieces is None, prompt.verdict, prompt.likelihood, prompt.stop, refused)
+        schema, last, options, written = self._last_options
+        if schema is not prompt.schema or last != shape:
+            options = self._make_options(prompt, limit)
+            written = json.dumps(options)
+            self._last_options = prompt.schema, shape, options, written
+        return options, written
+
+    def _make_options(self, prompt: Prompt, limit: int) -> dict[str, Any]:
         limit_name = "max_tokens" if "max_completion_tokens" in self._refused else "max_completion_tokens"
-        request: dict[str, Any] = {
-            "messages": [{"role": message.role, "content": message.content} for message in prompt.messages],
-            "model": self._model,
-            limit_name: self.most_output_tokens(prompt),
-            "temperature": 0,
-        }
+        request: dict[str, Any] = {"model": self._model, limit_name: limit, "temperature": 0}
         if prompt.schema is not None:
             schema = {"name": prompt.name, "strict": True, "schema": prompt.schema}
             request["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -278,8 +287,14 @@ class OpenAIModel:
         return Usage(1, 0, input_tokens, output_tokens, money, min(input_tokens, count_cached_tokens(content)))
 
 
-def _output_limit_of(request: Mapping[str, Any]) -> int:
-    return request.get("max_completion_tokens") or request.get("max_tokens") or 0
+def _write_request(messages: Sequence[Message], options: str) -> bytes:
+    # Messages first, so that server caches see equal prefixes.
+    written = [f'{{"role": "{each.role}", "content": {json.dumps(each.content)}}}' for each in messages]
+    return f'{{"messages": [{", ".join(written)}], {options[1:]}'.encode("ascii")
+
+
+def _output_limit_of(options: Mapping[str, Any]) -> int:
+    return options.get("max_completion_tokens") or options.get("max_tokens") or 0
 
 
 def _ask_otherwise(message: str) -> FailedCall:

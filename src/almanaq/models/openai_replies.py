@@ -28,7 +28,7 @@ def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[]
     """
     usage = content.get("usage")
     stated = usage.get(name) if isinstance(usage, dict) else None
-    if not isinstance(stated, int | float) or isinstance(stated, bool):
+    if not isinstance(stated, (int, float)) or isinstance(stated, bool):
         return None
     if 0 <= stated <= _MOST_STATED:
         return int(stated)
@@ -57,7 +57,9 @@ def count_cached_tokens(content: Mapping[str, Any]) -> int:
 
 def _read_count(content: object, *path: str) -> int:
     for name in path:
-        content = content.get(name) if isinstance(content, dict) else None
+        if not isinstance(content, dict):
+            return 0
+        content = content.get(name)
     return content if isinstance(content, int) and 0 < content <= _MOST_STATED else 0
 
 
@@ -398,11 +400,11 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
     if refusal or finish == "content_filter":
         reason = _shorten(refusal)[:300] if refusal else "content filter"
         raise UnusableReply(f"the model declined: {reason}", retryable=False, usage=usage, cause="the model declined")
-    hidden = count_reasoning_tokens(content)
     text = drop_reasoning(read_text(content))
     if not text.strip() and finish != "length":
         text = _read_elsewhere(message)
     cut = finish == "length"
+    hidden = count_reasoning_tokens(content) if cut or not text.strip() else 0
     if not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""
         raise UnusableReply(f"the model's reply is empty{why}", usage=usage, cause="an empty reply", cut=cut)

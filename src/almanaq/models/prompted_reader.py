@@ -16,6 +16,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts import Frame, prompt_file
 from almanaq.models.protocols import (
+    NO_USAGE,
     AllOf,
     Completion,
     LanguageModel,
@@ -72,7 +73,6 @@ _LEAST_PART = 64
 """Tokens: a document is cut no smaller."""
 
 P = TypeVar("P")
-_NOTHING = Usage()
 
 
 class PromptedReader:
@@ -140,7 +140,7 @@ class PromptedReader:
 
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
         """Read the document, in smaller parts where the server says that these are longer than the model reads."""
-        spent = _NOTHING
+        spent = NO_USAGE
         await self._fit_context(call)
         while True:
             parts = split_document(call.passages, self.part_tokens)
@@ -152,7 +152,7 @@ class PromptedReader:
                     reply = await self._combine_parts(call, await asyncio.gather(*read))
                     if not again:
                         record_count("read_in_parts")
-                return reply if spent is _NOTHING else replace(reply, usage=spent + reply.usage)
+                return reply if spent is NO_USAGE else replace(reply, usage=spent + reply.usage)
             except FailedCall as failure:
                 longest = max(sum(estimate_tokens(piece.text) for piece in part) for part in parts)
                 failure.usage += spent

@@ -31,6 +31,8 @@ class Usage:
     cached_input_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
+        if other is NO_USAGE:
+            return self
         known = self.money is not None and other.money is not None
         return Usage(
             self.calls + other.calls,
@@ -51,6 +53,9 @@ class Usage:
             None if self.money is None else self.money - (other.money or 0.0),
             self.cached_input_tokens - other.cached_input_tokens,
         )
+
+
+NO_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from almanaq.errors import ModelCallError, ModelError
 from almanaq.event_loops import PerLoop
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
+from almanaq.models.protocols import NO_USAGE, Completion, LanguageModel, Prompt, Usage, forget_reply
 
 LONGEST_RETRY_AFTER = 60.0
 """Maximum seconds that a server's retry-after is honoured for."""
@@ -23,7 +23,6 @@ _TOO_MANY_FACTOR = 8
 
 
 E = TypeVar("E", bound=Exception)
-_NOTHING = Usage()
 
 
 @dataclass(eq=False, repr=False)
@@ -48,7 +47,7 @@ class FailedCall(ModelCallError):
     _: KW_ONLY
     retry_after: float | None = None
     retryable: bool = True
-    usage: Usage = _NOTHING
+    usage: Usage = NO_USAGE
     sure: bool = True
     cause: str = "the call failed"
     at_once: bool = False
@@ -116,7 +115,7 @@ class RetryingModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the first successful reply; raises the last failure."""
-        spent, attempt, forms = _NOTHING, 0, 0
+        spent, attempt, forms = NO_USAGE, 0, 0
         while True:
             try:
                 completion = await self._model.complete(prompt)

@@ -32,6 +32,8 @@ class Piece:
 
 def split_document(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
     """Split a document that exceeds a model's context into parts of about `tokens` tokens, in order (semantics 5)."""
+    if len(passages) == 1 and passages[0] and estimate_tokens(passages[0]) + 6 <= tokens:
+        return [[Piece(0, 0, passages[0])]]
     parts: list[list[Piece]] = []
     room = 0
     for number, passage in enumerate(passages):

@@ -100,7 +100,7 @@ class TextCalls:
             self._sites.setdefault((*_kind_of(site), asked), []).append(site)
         self._served = served_question()
         self._written = {site.question.name for site in sites if site.question.is_string}
-        self._replies: dict[bytes, asyncio.Task[Outcome] | Outcome | str] = {}
+        self._replies: dict[bytes, asyncio.Future[Outcome] | Outcome | str] = {}
         self.usage = Usage()
         self.made = self.cached = self.answered = self.silent = 0
         self.cast: dict[tuple[str, exp.DataType, str], None] = {}
@@ -187,7 +187,7 @@ class TextCalls:
     def is_answered(self, identity: bytes) -> bool:
         """Return whether a call has been made and answered already, so that it costs nothing more."""
         found = self._replies.get(identity)
-        return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Task) and found.done())
+        return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Future) and found.done())
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
@@ -201,8 +201,12 @@ class TextCalls:
         kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
         return kept is not None and await kept(call)
 
-    async def ask(self, identity: bytes, call: TextCall) -> Outcome:
-        """Return the outcome of a call; equal calls, also those under way, share one."""
+    async def ask(self, identity: bytes, call: TextCall, *, in_own_task: bool = False) -> Outcome:
+        """Return the outcome of a call; equal calls, also those under way, share one.
+
+        Args:
+            in_own_task: no LIMIT cancels the task that asks, so that the call needs none beside it.
+        """
         if identity not in self._replies and self._is_at_budget:
             await self._find_room(call)
         found = self._replies.get(identity)
@@ -211,8 +215,21 @@ class TextCalls:
         if found is None:
             self.made += 1
             self._under_way += 1
+            if in_own_task:
+                return await self._share(identity, self._read(identity, call))
             found = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
         return await asyncio.shield(found) if not found.done() else found.result()
+
+    async def _share(self, identity: bytes, reading: Awaitable[Outcome]) -> Outcome:
+        shared = self._replies[identity] = asyncio.get_running_loop().create_future()
+        try:
+            outcome = await reading
+        except BaseException as error:
+            shared.set_exception(error)
+            shared.exception()  # looked at, so that asyncio does not report it
+            raise
+        shared.set_result(outcome)
+        return outcome
 
     @property
     def _is_at_budget(self) -> bool:

@@ -196,7 +196,7 @@ class RowEvaluation:
         literal = next(c for i, c in enumerate(compared) if f"{site}_{i}" == verdict.column)
         return (await self.outcome(site)).probabilities.get(literal)
 
-    async def outcome(self, site: str) -> Outcome:
+    async def outcome(self, site: str, *, in_own_task: bool = False) -> Outcome:
         if site not in self._outcomes:
             found = self._call(site)
             if found is None:
@@ -208,7 +208,7 @@ class RowEvaluation:
                     self._asked.add(column)
                     self._context.counts.cells[column] += 1
                 calls = self._context.calls
-                answered = calls.within(item.site, await calls.ask(*found))
+                answered = calls.within(item.site, await calls.ask(*found, in_own_task=in_own_task))
                 self._outcomes[site] = answered
                 if answered.reason:
                     calls.unknown_answers.add(
@@ -218,9 +218,8 @@ class RowEvaluation:
 
     def result(self) -> StageRow:
         quotes = [self._cite(site, quote) for site, outcome in self._outcomes.items() for quote in outcome.quotes]
-        names = {name for item in self._context.inputs.values() for name in item.key}
-        key = {name: self._candidate.values[name] for name in names}
         found = self._candidate
+        key = {name: found.values[name] for item in self._context.inputs.values() for name in item.key}
         return StageRow(found.number, found.row, self._values(), quotes, key, found.payload)
 
     def _values(self) -> dict[str, Any]:

@@ -383,8 +383,9 @@ class StageRun:
         row = RowEvaluation(self._context, candidate)
         await row.select_passages()
         if self._stage.predicate is None:
-            if len(self._stage.inputs) == 1:  # without the task that gather() makes
-                await row.outcome(self._stage.inputs[0].site.id)
+            if len(self._stage.inputs) == 1:  # without the tasks that gather() and the call make
+                in_own_task = self._stage.stop_after is None
+                await row.outcome(self._stage.inputs[0].site.id, in_own_task=in_own_task)
             else:
                 await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return row.result()
