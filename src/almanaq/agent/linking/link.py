@@ -251,9 +251,9 @@ def _is_name(meaning: ValueMeaning) -> bool:
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:
     """Return whether words may mean a value: function words never do, a code only as it is written."""
     if functional:
-        if not text[:1].isupper():
-            return False
         exact = meaning.value == text
+        if not text[:1].isupper():
+            return exact and len(inside) > 1 and meaning.column.is_category  # "on display"
         return (exact and (len(inside) > 1 or (meaning.column.is_category and inside[0].start > 0))) or (
             text.isupper() and len(text) > 1
         )

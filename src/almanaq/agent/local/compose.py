@@ -200,7 +200,7 @@ class Composer(Ranking):
             self.choices.doubt(0.05, "one figure in an order")
         if spec.gives_figures:
             extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
-            if extra and not spec.groups:
+            if extra:  # beside groups, they are groups of their own
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         return self._rows(spec)
@@ -254,6 +254,9 @@ class Composer(Ranking):
             # "Reviews that mention noise" are rows, though a column has their name.
             self.names_main = any(column.words[-1:] == relation_words(self.main)[-1:] for column in held)
             self.shown += [] if self.names_main else held
+        # "Rabbits with their owners" are rows, though a value names them.
+        theirs = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
+        self.names_main |= bool(theirs) and bool(self.shown)
         asks = self.shown or self.names_main or self.ordering
         if self.partial and not asks:
             return replace(spec, columns=())
@@ -269,7 +272,7 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        of_kind = of_kind and not self.searches and not self.ordering and entity is None
+        of_kind = of_kind and not self.searches and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
@@ -279,7 +282,8 @@ class Composer(Ranking):
             listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
-            self.choices.doubt(0.85, "all facts of a row")
+            whose = verbs or first == "whose"
+            self.choices.doubt(0.4 if whose else 0.85, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering])
         prose = [c for c in (*tested, *self.read) if c.kind == "prose" and not c.column.array]

@@ -104,7 +104,10 @@ class Conditions:
                     self.sentence.take(i - 1)
         chosen = self.choices.pick((role, span.first), options)
         if role == "shown" and span.how in ("root", "synonym") and not asked:
-            self.choices.doubt(0.8, f"{chosen.name} by another word")
+            who = self.sentence.text(0).startswith("who") and chosen.kind != "text"
+            self.choices.doubt(0.3 if who else 0.8, f"{chosen.name} by another word")
+        if role == "shown" and span.how == "asked" and not chosen.is_measurable:
+            self.choices.doubt(0.6, f"{chosen.name} is not how much")  # how old somebody is, no day of birth says
         return chosen
 
     def value_tests(self) -> None:

@@ -174,6 +174,8 @@ class Figures(Defined):
         elif column.kind == "boolean":
             options = [("ROWS", 0.95)]
             self.sentence.used[k] = False
+        elif self.sentence.items[k].how in ("described", "part") and not distinct:
+            options = [("ROWS", 0.9), ("COUNT", 0.85)]  # "objects" of different `object_type`
         chosen = self.choices.pick(("count", k), options)
         if chosen == "ROWS":
             self._count_rows()
@@ -264,6 +266,10 @@ class Figures(Defined):
             if relation is None:
                 return False
             sentence.take(k)
+            if self._is_column(k + 1 if k + 1 < len(sentence.items) else None) and self._may_be(
+                k + 1, lambda c: c.relation is relation
+            ):
+                return self._group_by(k + 1)  # "by supplier country"
             own = self._find_called(k, relation)
             if relation is not self.main and own is not None and own.kind == "text":
                 self._add_group(own)  # a column of the rows themselves goes before a table of its name
