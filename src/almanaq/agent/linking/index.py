@@ -166,9 +166,9 @@ class CatalogIndex:
             if not words or (column.is_identifier and column.kind == "number"):
                 continue
             head = words[-1] if len(words) < 3 else ""
-            if said + "er" == words[0] or (
-                len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4)
-            ):
+            if [said + "er"] == words:
+                found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
+            elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")

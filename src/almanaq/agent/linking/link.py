@@ -74,9 +74,9 @@ def link(question: str, index: CatalogIndex) -> Links:
     found += _quoted(tokens, question, index)
     found += _holdings(tokens, question, index)
     covers = best_covers([*found, *_silent_or_unknown(tokens)], len(tokens), 1)
-    unknown = [span for span in covers[0] if span.kind == "unknown"] if covers else []
-    if unknown:
-        found += _other_forms(tokens, question, index, unknown)
+    unsaid = [span for span in covers[0] if span.kind == "unknown" or span.how == "verb"] if covers else []
+    if unsaid:
+        found += _other_forms(tokens, question, index, [span for span in unsaid if span.kind == "unknown"])
     spans = (*found, *_silent_or_unknown(tokens))
     return Links(question, tokens, spans, tuple(best_covers(spans, len(tokens))))
 

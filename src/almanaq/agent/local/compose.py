@@ -99,8 +99,6 @@ class Composer(Ranking):
                 self.names_main = True
             elif self.world.is_single(self.main.name, relation.name):
                 self.sentence.take(i)
-                if self.counts and self._asks_to_see(i):
-                    self.choices.doubt(0.5, f"rows of {relation.name} without any")
                 if not self.measures and self._asks_to_see(i):
                     self.shown.append(self.world.index.name_of(relation))
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
@@ -186,8 +184,6 @@ class Composer(Ranking):
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
-        if sum(isinstance(measure, exp.Count) for measure in spec.measures) > 1:
-            self.choices.doubt(0.4, "two numbers of rows")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
@@ -208,10 +204,6 @@ class Composer(Ranking):
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
         by_relation: dict[str, list[Test]] = {}
-        alternatives = [t.place for t in self.conditions.tests if isinstance(t.condition, exp.In | exp.Or)]
-        joined = any({"and", "&"} & {*self.sentence.words_between(i, i + 4)} for i in alternatives)
-        if joined and not self.groups and any(m != count() for m in self.measures):
-            self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):

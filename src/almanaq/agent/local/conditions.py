@@ -103,9 +103,10 @@ class Conditions:
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
         chosen = self.choices.pick((role, span.first), options)
-        if role == "shown" and span.how in ("root", "synonym") and not asked:
-            who = self.sentence.text(0).startswith("who") and chosen.kind != "text"
-            self.choices.doubt(0.3 if who else 0.8, f"{chosen.name} by another word")
+        if role == "shown" and self.sentence.text(0).startswith("who") and chosen.kind != "text":
+            self.choices.doubt(0.3, f"{chosen.name} is nobody")
+        elif role == "shown" and span.how in ("root", "synonym") and not asked:
+            self.choices.doubt(0.8, f"{chosen.name} by another word")
         if role == "shown" and span.how == "asked" and not chosen.is_measurable:
             self.choices.doubt(0.6, f"{chosen.name} is not how much")  # how old somebody is, no day of birth says
         return chosen
@@ -455,8 +456,6 @@ class Conditions:
             sentence.take(labels[id(column)])
         sentence.take(i)
         self._add(i, column, self._within(column, period))
-        if column.kind == "number" and period.month and period.year is None and not self._is_month(column):
-            self.choices.doubt(0.3, "month without a column")
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":
@@ -559,8 +558,6 @@ class Conditions:
             if column is None:
                 continue
             sentence.take(i, k)
-            if sentence.text(i) == "never":
-                self.choices.doubt(0.3, "never, or not yet")
             unknown = sentence.items[i].kind == "missing"
             self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
 
