@@ -223,8 +223,8 @@ class CatalogIndex:
             add(plain, 0.95)
         if len(plain) > 1 and plain[-1] in _DROPPED_ENDS:
             refers = any(column.name in own_columns for own_columns, *_ in column.relation.foreign_keys)
-            called = any(link.words == tuple(plain[:-1]) for link in self.columns[column.relation.name])
-            sure = 0.7 if refers or called or self._has_relation(plain[:-1]) else 0.9
+            taken = any(other.words == tuple(plain[:-1]) for other in self.columns[column.relation.name])
+            sure = 0.7 if refers or taken or self._has_relation(plain[:-1]) else 0.9
             add(plain[:-1], 0.93 if plain[-1] in ("name", "code") else sure)
         if len(plain) == 1:
             for end in (*_DROPPED_ENDS[:4], *known.abbreviations):
@@ -234,9 +234,10 @@ class CatalogIndex:
                     add((head, tail), 0.9)
         years = [w for w in words if w.isdigit()]
         if len(years) == 1 and len(words) > 1:
-            add((*years, *trimmed), 1.0)
-            add((*trimmed, "in", *years), 1.0)
-            add((*trimmed, "for", *years), 0.95)
+            for called in (trimmed, plain):
+                add((*years, *called), 1.0)
+                add((*called, "in", *years), 1.0)
+                add((*called, "for", *years), 0.95)
         add(plain, 0.92)
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)

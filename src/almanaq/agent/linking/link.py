@@ -84,7 +84,8 @@ def link(question: str, index: CatalogIndex) -> Links:
 def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     for i, token in enumerate(tokens):
-        if token.folded in known.silent or not token.is_word:
+        article = token.text != "A" or not i  # "berth A"
+        if (token.folded in known.silent and article) or not token.is_word:
             yield Span(i, i + 1, "silent", (), _SILENT)
         elif token.folded in known.verbs_of_having:
             yield Span(i, i + 1, "silent", (), _HAVING, "verb")

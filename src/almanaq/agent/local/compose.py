@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from sqlglot import exp
 
@@ -16,11 +17,14 @@ from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, plain, tables_in, text
 from almanaq.agent.local.texts import seeks, text_tests, wishes_of
+from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
+_BARE = frozenset("exist exists existing available please list listed table tables database data records".split())
+"""Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
@@ -187,11 +191,11 @@ class Composer(Ranking):
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
-        last = next(
-            (item for item in reversed(self.sentence.items) if self.sentence.links.tokens[item.first].is_word), None
-        )
-        if last is not None and last.how == "verb" and spec.measures and not spec.conditions and not spec.groups:
+        if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
             self.choices.doubt(0.4, "a verb of which nothing is known")
+        asked = next((item for item in self.sentence.items if item.kind == "table"), None)
+        if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
+            self.choices.doubt(0.6, "rows that are not so, or others that have none")
         if spec.order and spec.measures and not spec.groups:
             self.choices.doubt(0.05, "one figure in an order")
         if spec.gives_figures:
@@ -218,6 +222,12 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
+
+    def _ends_in_verb(self) -> bool:
+        """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
+        said = takewhile(lambda item: item.kind == "silent", reversed(self.sentence.items))
+        words = {self.sentence.links.text(item).casefold() for item in said}
+        return any(word.isalpha() and word not in STOPWORDS | _BARE for word in words)
 
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
@@ -254,8 +264,9 @@ class Composer(Ranking):
             return replace(spec, columns=())
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
-        verbs = [item for item in self.sentence.items if item.how == "verb"]
-        if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
+        verbs = any(item.how == "verb" for item in self.sentence.items)
+        all_rows = not (spec.conditions or spec.order or self.shown or self.searches)
+        if all_rows and (verbs or self._ends_in_verb()):
             self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")

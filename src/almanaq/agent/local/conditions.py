@@ -253,7 +253,10 @@ class Conditions:
             if item.kind == "not":
                 self.sentence.take(k)
                 return True
-            if item.kind not in ("silent", "column", "table", "and") or self.sentence.text(k) in (",", ";"):
+            # "Without parking in Bern" denies the parking alone.
+            so_or_not = item.kind == "column" and getattr(item.meanings[0].thing, "kind", "") == "boolean"
+            passes = item.kind in ("silent", "column", "table", "and") and not so_or_not
+            if not passes or self.sentence.text(k) in (",", ";"):
                 return False
             passed += 1
             k -= 1
@@ -499,7 +502,9 @@ class Conditions:
                 )
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
-                yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else 0.75)
+                # What is made in 2010 is not what had its last service then.
+                other = 0.25 if len(column.words) > 1 and not {"date", "year", "day"} & set(column.words) else 0.75
+                yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else other)
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
