@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -35,7 +36,7 @@ def main() -> None:
                 if best is None or "answer(" in best.suql:
                     continue
                 marks = find_marks(best.spec, parser.world(catalog).link(asked["question"]))
-                probability = best.probability / MARKED ** len(marks)
+                probability = best.probability / math.prod(MARKED[mark] for mark in marks)
                 if probability < CONFIDENCE:
                     continue
                 gold = gold_rows(opened, asked["sql"]) if asked.get("sql") else None

@@ -206,3 +206,42 @@ def test_short_texts_hold_what_they_are_said_to_say():
         assert chat.ask("how many remarks are there?").rows == ((4,),)
         reply = chat.ask("which remarks say that it is too loud?")
         assert [row[reply.columns.index("id")] for row in reply.rows] == [1, 3, 4]
+
+
+PIECES = {
+    "title": ["Blue Heron", "Red Bowl", "Old Bridge"],
+    "object_type": ["painting", "bowl", "painting"],
+    "status": ["on display", "in storage", "in storage"],
+    "weight_kg": [4, 1, 9],
+    "owner": ["Ann Holt", "Bo Rask", "Ann Holt"],
+    "made_on": [date(1901, 3, 1), date(1950, 5, 2), date(1880, 7, 3)],
+}
+
+
+@pytest.fixture(scope="module")
+def pieces():
+    with almanaq.connect({"pieces": PIECES}, model="local") as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("average weight of paintings", [(6.5,)]),
+        ("who owns Red Bowl?", [("Bo Rask",)]),
+        ("paintings with their owners", [("Blue Heron", "Ann Holt"), ("Old Bridge", "Ann Holt")]),
+        ("heaviest piece on display", [("Blue Heron",)]),
+    ],
+)
+def test_units_verbs_possessives_and_values_of_function_words_are_read(pieces, question, rows):
+    reply = pieces.ask(question)
+    assert reply.status == "answered", reply.answer
+    assert holds(reply, rows), reply.suql
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["how old is Red Bowl?", "who made Red Bowl?", "how many objects per owner?"],
+)
+def test_a_near_column_is_offered_and_not_answered(pieces, question):
+    assert pieces.ask(question).suql is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -90,7 +91,9 @@ class English:
     def is_common(self, word: str) -> bool:
         """Return whether a word is one that names of tables are commonly asked by: it is not misspelt."""
         plain = stem(word)
-        return plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
+        of_calendar = word.capitalize() in (*calendar.day_name, *calendar.month_name)
+        common = plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
+        return common or of_calendar
 
     def sums(self, words: tuple[str, ...]) -> bool | None:
         """Return whether a column of that name is summed up (True), averaged (False), or may be either (None)."""

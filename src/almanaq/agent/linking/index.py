@@ -40,7 +40,9 @@ _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
-_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "usd", "eur", "id")
+_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
+_UNSAID_ENDS = frozenset("on usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent".split())
+"""Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,9 @@ class CatalogIndex:
             if not words or (column.is_identifier and column.kind == "number"):
                 continue
             head = words[-1] if len(words) < 3 else ""
-            if len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
+            if [said + "er"] == words:
+                found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
+            elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
@@ -214,9 +218,13 @@ class CatalogIndex:
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
+        while len(plain) > 1 and plain[-1] in _UNSAID_ENDS:
+            plain = plain[:-1]
+            add(plain, 0.95)
         if len(plain) > 1 and plain[-1] in _DROPPED_ENDS:
             refers = any(column.name in own_columns for own_columns, *_ in column.relation.foreign_keys)
-            sure = 0.7 if refers or self._has_relation(plain[:-1]) else 0.9
+            taken = any(other.words == tuple(plain[:-1]) for other in self.columns[column.relation.name])
+            sure = 0.7 if refers or taken or self._has_relation(plain[:-1]) else 0.9
             add(plain[:-1], 0.93 if plain[-1] in ("name", "code") else sure)
         if len(plain) == 1:
             for end in (*_DROPPED_ENDS[:4], *known.abbreviations):
@@ -226,9 +234,10 @@ class CatalogIndex:
                     add((head, tail), 0.9)
         years = [w for w in words if w.isdigit()]
         if len(years) == 1 and len(words) > 1:
-            add((*years, *trimmed), 1.0)
-            add((*trimmed, "in", *years), 1.0)
-            add((*trimmed, "for", *years), 0.95)
+            for called in (trimmed, plain):
+                add((*years, *called), 1.0)
+                add((*called, "in", *years), 1.0)
+                add((*called, "for", *years), 0.95)
         add(plain, 0.92)
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)

@@ -74,9 +74,9 @@ def link(question: str, index: CatalogIndex) -> Links:
     found += _quoted(tokens, question, index)
     found += _holdings(tokens, question, index)
     covers = best_covers([*found, *_silent_or_unknown(tokens)], len(tokens), 1)
-    unknown = [span for span in covers[0] if span.kind == "unknown"] if covers else []
-    if unknown:
-        found += _other_forms(tokens, question, index, unknown)
+    unsaid = [span for span in covers[0] if span.kind == "unknown" or span.how == "verb"] if covers else []
+    if unsaid:
+        found += _other_forms(tokens, question, index, [span for span in unsaid if span.kind == "unknown"])
     spans = (*found, *_silent_or_unknown(tokens))
     return Links(question, tokens, spans, tuple(best_covers(spans, len(tokens))))
 
@@ -84,7 +84,8 @@ def link(question: str, index: CatalogIndex) -> Links:
 def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     for i, token in enumerate(tokens):
-        if token.folded in known.silent or not token.is_word:
+        article = token.text != "A" or not i  # "berth A"
+        if (token.folded in known.silent and article) or not token.is_word:
             yield Span(i, i + 1, "silent", (), _SILENT)
         elif token.folded in known.verbs_of_having:
             yield Span(i, i + 1, "silent", (), _HAVING, "verb")
@@ -251,9 +252,9 @@ def _is_name(meaning: ValueMeaning) -> bool:
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:
     """Return whether words may mean a value: function words never do, a code only as it is written."""
     if functional:
-        if not text[:1].isupper():
-            return False
         exact = meaning.value == text
+        if not text[:1].isupper():
+            return exact and len(inside) > 1 and meaning.column.is_category  # "on display"
         return (exact and (len(inside) > 1 or (meaning.column.is_category and inside[0].start > 0))) or (
             text.isupper() and len(text) > 1
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 from sqlglot import exp
 
@@ -16,11 +17,14 @@ from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, plain, tables_in, text
 from almanaq.agent.local.texts import seeks, text_tests, wishes_of
+from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
+_BARE = frozenset("exist exists existing available please list listed table tables database data records".split())
+"""Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
@@ -99,8 +103,6 @@ class Composer(Ranking):
                 self.names_main = True
             elif self.world.is_single(self.main.name, relation.name):
                 self.sentence.take(i)
-                if self.counts and self._asks_to_see(i):
-                    self.choices.doubt(0.5, f"rows of {relation.name} without any")
                 if not self.measures and self._asks_to_see(i):
                     self.shown.append(self.world.index.name_of(relation))
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
@@ -186,21 +188,19 @@ class Composer(Ranking):
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
-        if sum(isinstance(measure, exp.Count) for measure in spec.measures) > 1:
-            self.choices.doubt(0.4, "two numbers of rows")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
-        last = next(
-            (item for item in reversed(self.sentence.items) if self.sentence.links.tokens[item.first].is_word), None
-        )
-        if last is not None and last.how == "verb" and spec.measures and not spec.conditions and not spec.groups:
+        if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
             self.choices.doubt(0.4, "a verb of which nothing is known")
+        asked = next((item for item in self.sentence.items if item.kind == "table"), None)
+        if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
+            self.choices.doubt(0.6, "rows that are not so, or others that have none")
         if spec.order and spec.measures and not spec.groups:
             self.choices.doubt(0.05, "one figure in an order")
         if spec.gives_figures:
             extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
-            if extra and not spec.groups:
+            if extra:  # beside groups, they are groups of their own
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         return self._rows(spec)
@@ -208,10 +208,6 @@ class Composer(Ranking):
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
         by_relation: dict[str, list[Test]] = {}
-        alternatives = [t.place for t in self.conditions.tests if isinstance(t.condition, exp.In | exp.Or)]
-        joined = any({"and", "&"} & {*self.sentence.words_between(i, i + 4)} for i in alternatives)
-        if joined and not self.groups and any(m != count() for m in self.measures):
-            self.choices.doubt(0.5, "one figure of two, or one of each")
         for test in self.conditions.tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):
@@ -226,6 +222,12 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
+
+    def _ends_in_verb(self) -> bool:
+        """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
+        said = takewhile(lambda item: item.kind == "silent", reversed(self.sentence.items))
+        words = {self.sentence.links.text(item).casefold() for item in said}
+        return any(word.isalpha() and word not in STOPWORDS | _BARE for word in words)
 
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
@@ -254,13 +256,17 @@ class Composer(Ranking):
             # "Reviews that mention noise" are rows, though a column has their name.
             self.names_main = any(column.words[-1:] == relation_words(self.main)[-1:] for column in held)
             self.shown += [] if self.names_main else held
+        # "Rabbits with their owners" are rows, though a value names them.
+        theirs = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
+        self.names_main |= bool(theirs) and bool(self.shown)
         asks = self.shown or self.names_main or self.ordering
         if self.partial and not asks:
             return replace(spec, columns=())
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
-        verbs = [item for item in self.sentence.items if item.how == "verb"]
-        if verbs and not spec.conditions and not spec.order and not self.shown and not self.searches:
+        verbs = any(item.how == "verb" for item in self.sentence.items)
+        all_rows = not (spec.conditions or spec.order or self.shown or self.searches)
+        if all_rows and (verbs or self._ends_in_verb()):
             self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
@@ -269,7 +275,7 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        of_kind = of_kind and not self.searches and not self.ordering and entity is None
+        of_kind = of_kind and not self.searches and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
@@ -279,7 +285,8 @@ class Composer(Ranking):
             listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
-            self.choices.doubt(0.85, "all facts of a row")
+            whose = verbs or first == "whose"
+            self.choices.doubt(0.4 if whose else 0.85, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering])
         prose = [c for c in (*tested, *self.read) if c.kind == "prose" and not c.column.array]

@@ -10,7 +10,7 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.index import Named
-from almanaq.agent.linking.joins import Hop, key_of
+from almanaq.agent.linking.joins import Hop
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_there, part, plain, text
@@ -121,8 +121,6 @@ class Figures(Defined):
         if self.world.is_unique(named):
             self._count_rows()
             return
-        if "name" not in named.roles:
-            self.choices.doubt(0.6, "different rows")
         self.counts = True
         self.measures.append(aggregate("COUNT", named))
 
@@ -133,14 +131,7 @@ class Figures(Defined):
             self.names_main = True
             self._total_rows(("total", k), 0.97)
             return
-        relation = next((r for r in meanings if self.world.is_single(self.main.name, r.name)), None)
-        key = key_of(relation) if relation is not None else None
-        column = self.world.index.column(relation.name, key) if relation is not None and key else None
-        if column is None:
-            raise NotComposed
-        self.choices.doubt(0.5, "rows of another table counted")
-        self.counts = True
-        self.measures.append(aggregate("COUNT", column))
+        raise NotComposed
 
     def _count_column(self, k: int, distinct: bool) -> None:
         named = self.sentence.items[k].meanings[0]
@@ -174,6 +165,8 @@ class Figures(Defined):
         elif column.kind == "boolean":
             options = [("ROWS", 0.95)]
             self.sentence.used[k] = False
+        elif self.sentence.items[k].how in ("described", "part") and not distinct:
+            options = [("ROWS", 0.9), ("COUNT", 0.85)]  # "objects" of different `object_type`
         chosen = self.choices.pick(("count", k), options)
         if chosen == "ROWS":
             self._count_rows()
@@ -264,6 +257,10 @@ class Figures(Defined):
             if relation is None:
                 return False
             sentence.take(k)
+            if self._is_column(k + 1 if k + 1 < len(sentence.items) else None) and self._may_be(
+                k + 1, lambda c: c.relation is relation
+            ):
+                return self._group_by(k + 1)  # "by supplier country"
             own = self._find_called(k, relation)
             if relation is not self.main and own is not None and own.kind == "text":
                 self._add_group(own)  # a column of the rows themselves goes before a table of its name
@@ -401,8 +398,6 @@ class Figures(Defined):
                 if not self._group_by_subject():
                     raise NotComposed
                 sentence.take(i)
-                if self._amount_of_rows() is not None:
-                    self.choices.doubt(0.5, "number or amount of rows")
                 if self.counts:
                     self.measures = []
                     self.choices.doubt(0.4, "number of groups")

@@ -53,7 +53,7 @@ _ANOTHER = re.compile(
     r"|\balternatives?\b"
     r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
     r"|^(?:the )?next (?:ones?|page|few)\b|\bdo ?n[o']t like (?:it|them|these|those|that one)\b"
-    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got)(?: any)? )?"
+    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got|are there)(?: any)? )?"
     r"(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
     re.IGNORECASE,
 )
@@ -76,7 +76,7 @@ _MORE_ABOUT = re.compile(
     re.IGNORECASE,
 )
 _COMPARATIVE = re.compile(
-    r"\b(?:(?P<less>less|not (?:so|as|that|too))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
+    r"\b(?:(?P<less>less|not (?:so|as|that))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
     re.IGNORECASE,
 )
 _COUNT = re.compile(
@@ -359,7 +359,11 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
     bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
     of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
     test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
-    kept = [c for c in spec.conditions if (column.relation.name, column.name) not in columns_in(c)]
+    compares = (column.relation.name, column.name)
+    also = read(said, world, main=column.relation, partial=True)[:1]  # "something cheaper in Bern"
+    new = [c for reading in also for c in reading.spec.conditions if compares not in columns_in(c) and not has_text(c)]
+    kept = _merge_conditions(spec, replace(spec, conditions=tuple(new)), keeps=False, world=world)
+    kept = [c for c in kept if compares not in columns_in(c)]
     return replace(spec.with_conditions([*kept, test]), order=())
 
 

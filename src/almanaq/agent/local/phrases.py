@@ -229,8 +229,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     cue, wanted = "", True
     for k in range(first - 1, max(first - 5, -1), -1):
         word = use.folded(k)
-        if use.used[k] not in (None, "not"):
-            break
+        if use.used[k] not in (None, "not") or word in ("recommend", "suggest", "find"):
+            break  # "can you recommend" says nothing of the row
         if word in search_words().negations:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")

@@ -36,8 +36,14 @@ _CLEAR, _HOPELESS = 0.8, 0.3
 _REPEATED = 0.1
 """How much less a reading is worth offering that gives the rows of a likelier one."""
 _MOST_WEIGHED, _MOST_COMPARED, _MOST_SHOWN, _NOTHING_FOUND = 5, 1000, 6, 0.7
-MARKED = 0.68
-"""What a mark leaves of all probabilities: with one, the best must have had 0.96 to be the answer; two are too many."""
+MARKED = {
+    "several conditions": 0.8,
+    "a subquery, or a condition on groups": 0.8,
+    "several figures": 0.68,
+    "kinds of rows": 0.68,
+    "a column by part of its name, or by another word": 0.68,
+}
+"""What each mark of wrong queries leaves of all probabilities: with 0.68, an answer must have had 0.96 without it."""
 _WORTH = 0.08
 """Share of the likeliest option that another has at least, to be tried."""
 
@@ -101,23 +107,20 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
     weighed = sorted(_weigh_together(ranked, world), key=lambda each: -each.probability)
     if is_searched(world, world.catalog.relation(weighed[0].spec.rows)):
         return weighed
-    doubt = MARKED ** len(find_marks(weighed[0].spec, links))
+    doubt = math.prod(MARKED[mark] for mark in find_marks(weighed[0].spec, links))
     return [replace(each, probability=each.probability * doubt) for each in weighed]
 
 
 def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
-    marks = {
-        "several conditions": len(spec.conditions) > 1,
-        "several figures": len(spec.measures) > 1,
-        "a subquery, or a condition on groups": bool(spec.having)
-        or any(each.find(exp.Select) for each in spec.expressions()),
-        "kinds of rows": spec.distinct,
-        "a column by part of its name, or by another word": any(
-            span.kind == "column" and span.how in ("part", "synonym", "root") for span in links.covers[0]
-        ),
-    }
-    return [name for name, has in marks.items() if has]
+    has = (
+        len(spec.conditions) > 1,
+        bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
+        len(spec.measures) > 1,
+        spec.distinct,
+        any(span.kind == "column" and span.how in ("part", "synonym", "root") for span in links.covers[0]),
+    )
+    return [mark for mark, found in zip(MARKED, has, strict=True) if found]
 
 
 def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:

@@ -71,7 +71,8 @@ class Sentence:
 
     def unused(self) -> list[Span]:
         """Return the spans that no part of the query came of."""
-        return [item for i, item in enumerate(self.items) if not self.used[i] and item.kind != "and"]
+        unused = [item for i, item in enumerate(self.items) if not self.used[i] and item.kind != "and"]
+        return [item for item in unused if self.links.text(item).casefold() not in ("every", "each")]
 
 
 T = TypeVar("T")
