@@ -63,6 +63,19 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_instance(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Open tables in one instance of DuckDB, but where instances themselves are tested."""
+    from tests.one_instance import open_in_one_instance
+
+    from almanaq.engines.duckdb import engine
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent.name not in ("databases", "security", "project"):
+            patch.setattr(engine, "open_tables", open_in_one_instance)
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL server that makes a database for each source."""

@@ -225,7 +225,7 @@ def test_the_calls_that_are_expected_are_near_those_that_are_made():
     near = []
     with opened(embedder=Vectors(sight=2.2)) as connection:
         for target in (0.8, 0.9):
-            for seed in range(8):
+            for seed in range(4):
                 targets = Accuracy(recall=target, precision=target, proxy="regression", seed=seed)
                 trace = connection.sql(QUERY, accuracy=targets).trace
                 near.append(abs(trace.inference.expected / trace.text_calls - 1) <= 0.25)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import ir_measures
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_datasets import write_dataset
 
@@ -94,7 +94,6 @@ def test_exported_files_give_their_tools_the_same_measures(runs: list[Path], tmp
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(names, st.floats(-1e6, 1e6, width=32)), max_size=8))
 def test_trec_lines_have_six_columns_and_scores_that_fall(hits) -> None:
     ranked = sorted(hits, key=lambda hit: -hit[1])

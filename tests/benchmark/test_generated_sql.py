@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.errors import SourceError
@@ -127,7 +127,6 @@ def query(rows: list[tuple]) -> str:
     return " UNION ALL ".join(lines) if lines else "SELECT 1, 1 WHERE 0"
 
 
-@settings(max_examples=60)
 @given(tables, tables)
 def test_rows_are_compared_as_sets_bags_and_lists(sandbox: Sandbox, database: Path, gold, reply) -> None:
     judged = sandbox.judge(database, query(gold), query(reply))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chromium import open_in_chromium
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_datasets import write_dataset
 
@@ -171,7 +171,6 @@ def test_reports_that_cannot_be_written(runs: list[Path], tmp_path: Path) -> Non
 shares = st.floats(0, 1)
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.text(max_size=30), st.lists(shares, min_size=1, max_size=6)), min_size=1, max_size=12))
 def test_lines_stay_inside_their_figure(lines) -> None:
     svg = lines_figure([Line(n, range(1, len(y) + 1), y) for n, y in lines], x_label="k", y_label="recall")

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import fromstring
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.charts.chart import read_spec
@@ -199,7 +199,6 @@ def keys_of(value: Any) -> set[str]:
     return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
 
 
-@settings(max_examples=80, deadline=None)
 @given(tables(), st.integers(20, 120))
 def test_every_chart_draws_values_of_its_rows_and_evaluates_nothing(table: pa.Table, width: int) -> None:
     chart = choose_chart(table)

@@ -67,13 +67,6 @@ def test_an_empty_question_is_wrong_usage_or_asked_back(almanaq, question):
     assert "Traceback" not in run.stderr
 
 
-def test_text_output_reads_well(almanaq):
-    run = almanaq("ask", "Which Italian restaurants are in Palo Alto?", *SAMPLE)
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "SELECT" in run.stdout
-    assert "\x1b[" not in run.stdout
-
-
 def test_chat_answers_line_by_line(almanaq):
     lines = "Which Italian restaurants are in Palo Alto?\n\nhow many restaurants are in Cupertino?\nexit\nnot read\n"
     run = almanaq("chat", *SAMPLE, input=lines)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-
 QUERY = "SELECT id FROM texts WHERE answer(body, 'is it short?') = 'Yes'"
 ROWS, ANSWERED = 30, 6
 CTRL_C = b"\x03"
-ENDED = 1.5
+ENDED = 15.0
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 

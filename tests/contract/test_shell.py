@@ -119,9 +119,9 @@ def test_a_source_alone_takes_queries_and_commands(almanaq, places):
     assert json.loads(lines[-1])["rows"] == [[2]]
 
 
-@pytest.mark.parametrize("command", [".help", ".explain SELECT name FROM places", ".all", ".mode line"])
-def test_commands_say_something_or_nothing_wrong(almanaq, places, command):
-    run = almanaq("shell", places, input=f"{command}\n.quit\nSELECT broken")
+def test_commands_say_something_or_nothing_wrong(almanaq, places):
+    commands = (".help", ".explain SELECT name FROM places", ".all", ".mode line", ".quit", "SELECT broken")
+    run = almanaq("shell", places, input="\n".join(commands))
     assert (run.returncode, run.stderr) == (0, "")
 
 
@@ -149,12 +149,6 @@ def test_a_script_ends_with_its_first_error(almanaq, places, refused, typed, cod
 def test_what_is_neither_command_nor_source_is_refused(almanaq, refused):
     refused(almanaq("slq"), 2, "No such command")
     refused(almanaq("./nothing.csv"), 1, "nothing.csv")
-
-
-def test_without_arguments_it_prints_help(almanaq):
-    run = almanaq()
-    assert "Usage: almanaq" in run.stdout + run.stderr
-    assert "shell" in run.stdout + run.stderr
 
 
 def test_the_users_shell_completes_commands(installed):

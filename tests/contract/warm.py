@@ -8,6 +8,8 @@ nothing stays open here, and torch is not imported.
 
 from __future__ import annotations
 
+import functools
+import gc
 import importlib
 import io
 import json
@@ -16,16 +18,18 @@ import sys
 from typing import Any
 
 import duckdb
+import typer.main
 
+from almanaq.cli.app import app
 from almanaq.engines.duckdb.functions import FunctionCatalog
 
 MODULES = (
     "almanaq.agent.conversation", "almanaq.agent.local", "almanaq.agent.responder", "almanaq_bench.runner",
-    "almanaq.cli.app", "almanaq.cli.options", "almanaq.cli.sql", "almanaq.connection",
+    "almanaq.charts.choose", "almanaq.cli.options", "almanaq.cli.sql", "almanaq.connection",
     "almanaq.encode", "almanaq.models.providers", "almanaq.models.extractive.polarity",
     "almanaq.models.extractive.reader", "almanaq.models.openai", "almanaq.models.model_names",
     "almanaq.retrieval.retriever_names", "almanaq.settings", "almanaq.engines.files.load",
-    "almanaq.engines.open_source", "almanaq.suql.engine", "openai", "pandas",
+    "almanaq.engines.open_source", "almanaq.suql.catalog.term_files", "almanaq.suql.engine", "openai", "pandas",
     "pyarrow.dataset", "pyarrow.parquet", "rich.console", "rich.table", "sqlglot.dialects.duckdb",
     "sqlglot.dialects.postgres",
 )  # fmt: skip
@@ -37,6 +41,15 @@ def serve() -> None:
         importlib.import_module(name)
     with duckdb.connect() as connection:
         FunctionCatalog.read(connection, owned=True)  # a fifth of what a short query takes
+    typer.main.get_command = functools.cache(typer.main.get_command)  # a tenth
+    typer.main.get_command(app)
+    gc.freeze()  # a third of what a question takes: each child would look at every object, and so copy its page
+    answer_requests()
+    gc.unfreeze()  # or DuckDB reports its objects as leaked
+
+
+def answer_requests() -> None:
+    """Fork for every line of stdin."""
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()

@@ -217,7 +217,7 @@ class Froms:
 def test_drawn(servers: Servers) -> None:
     """Errors of the server's are passed over: FULL JOIN wants a condition that it can merge or hash on."""
     refused = 0
-    for seed in range(25):
+    for seed in range(12):
         sql = Froms(seed).query()
         try:
             servers.plain.execute(sql)
@@ -225,7 +225,7 @@ def test_drawn(servers: Servers) -> None:
             refused += 1
             continue
         assert_same(servers, sql)
-    assert refused < 5
+    assert refused < 4
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.errors import BenchmarkError, UsageError
@@ -17,7 +17,6 @@ cutoffs = st.integers(1, 15)
 THEIRS = {"recall": "R", "precision": "P", "mrr": "RR", "ndcg": "nDCG", "map": "AP"}
 
 
-@settings(max_examples=60)
 @given(runs, cutoffs)
 def test_measures_equal_ir_measures(run: list[tuple[list, list]], k: int) -> None:
     import ir_measures

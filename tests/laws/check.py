@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 import re
@@ -14,16 +13,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
+from tests.one_instance import open_in_one_instance
 
 import almanaq
-from almanaq.engines.duckdb.engine import DuckDBDatabase, load_table
-from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.open_source import open_database
 from almanaq.engines.protocols import Database
 from almanaq.models.model_names import open_models
 from almanaq.models.protocols import LinkRequest
 from almanaq.options import Options
-from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.engine import Engine
 from almanaq.suql.execution import candidates, row_evaluation
 from almanaq.suql.execution import run as execution_run
@@ -229,27 +226,6 @@ def rules_that_change(ready: Ready) -> frozenset[str]:
 
 
 # --- many at once ----------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def _instance() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
-
-
-def open_in_one_instance(tables: dict[str, pa.Table]) -> Database:
-    """Open a world like `open_database`, all of a process in one instance: making one takes longer than a query."""
-    con = _instance()
-    con.execute("DROP SCHEMA IF EXISTS data CASCADE; CREATE SCHEMA data")
-    for name, table in tables.items():
-        load_table(con, ("memory", "data", name), table)
-    return _InOneInstance(con.cursor(), name="tables", database="memory", owned=False)
-
-
-class _InOneInstance(DuckDBDatabase):
-    """A world whose functions are the built-in ones, listed once; unlike an owned one it locks nothing."""
-
-    def language(self, catalog: Catalog) -> DuckDBLanguage:
-        return DuckDBLanguage(self._cursor, lambda: catalog, owned=True)
 
 
 def without_threads() -> None:

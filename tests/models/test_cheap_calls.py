@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.models.budget import Budget
@@ -68,7 +68,6 @@ def test_a_body_says_what_its_parts_say(prompt: Prompt, name: str, effort: str |
 
 
 @given(st.lists(TEXT, min_size=1, max_size=3), TEXT, st.booleans(), st.sampled_from(["answer", "summarise"]))
-@settings(max_examples=60)
 def test_a_frame_gives_the_prompt_that_its_file_gives(
     passages: list[str], question: str, from_rows: bool, name: str
 ) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.errors import ModelCallError
@@ -180,7 +180,6 @@ def test_a_value_of_another_type_is_asked_for_again_and_then_unknown() -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=400), min_size=1, max_size=6), st.integers(20, 120))
-@settings(max_examples=80)
 def test_parts_hold_every_word_in_order_and_fit(passages: list[str], tokens: int) -> None:
     parts = split_document(passages, tokens)
     whole = [""] * len(passages)

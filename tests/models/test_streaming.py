@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.agent.prompting import StreamedReply, stream
@@ -112,7 +112,6 @@ KEY = "sk-123456789"
 
 
 @given(st.lists(st.sampled_from(["sk-", "sk-12345", "6789", KEY, "s", "k", " and ", "6789 sk-1"]), max_size=12))
-@settings(max_examples=50)
 def test_no_secret_leaves_in_whatever_pieces_it_is_repeated(words: list[str]) -> None:
     got: list[str] = []
     reply = StreamedReply(got.append)
@@ -127,7 +126,6 @@ def test_no_secret_leaves_in_whatever_pieces_it_is_repeated(words: list[str]) ->
 
 
 @given(st.binary(max_size=300), st.integers(1, 40))
-@settings(max_examples=50)
 def test_bytes_of_any_kind_leave_a_reply_or_none(body: bytes, size: int) -> None:
     chat = ChatStream(StreamedReply(lambda _: None), ())
     for start in range(0, len(body), size):

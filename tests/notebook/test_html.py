@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import almanaq
@@ -101,7 +101,6 @@ def test_what_is_hostile_is_text(text):
         assert said == display.visible(said)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.text(max_size=400), st.one_of(st.none(), st.integers(), st.floats(), st.binary())), max_size=30

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,24 @@ _TRUTH = truth_function()
 def engine() -> str:
     """The sample is a DuckDB source: run these once, whatever the folder's other tests do."""
     return "duckdb"
+
+
+@pytest.fixture(scope="module")
+def model() -> FunctionModel:
+    return FunctionModel(reply)
+
+
+@pytest.fixture(scope="module")
+def sample(model: FunctionModel) -> Iterator[almanaq.Connection]:
+    with almanaq.connect("sample:restaurants", model=model, embedder="lexical", cache=False, link=False) as con:
+        yield con
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    found = Oracle({"restaurants": load("restaurants").tables["restaurants"]}, reply)
+    yield found
+    found.close()
 
 
 def reply(text: str, question: str) -> str | None:
@@ -72,37 +91,30 @@ def test_the_document_has_enough_examples() -> None:
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_example(example: str) -> None:
+def test_example(model: FunctionModel, sample: almanaq.Connection, oracle: Oracle, example: str) -> None:
     sql, chosen = choices(example)
     parameters = chosen.pop("parameters", [])
-    link = chosen.pop("link", False)
-    model: Any = "local" if link else FunctionModel(reply)
-    with almanaq.connect(
-        "sample:restaurants", model=model, embedder="lexical", cache=False, link=link, **chosen
-    ) as con:
-        result = con.sql(sql, parameters)
+    if chosen:
+        chosen = {"model": "local" if "link" in chosen else model, "link": False} | chosen
+        with almanaq.connect("sample:restaurants", embedder="lexical", cache=False, **chosen) as con:
+            result = con.sql(sql, parameters)
+    else:
+        result = sample.sql(sql, parameters)
     assert result.rows
     assert any(value is not None for row in result.rows for value in row)
-    if link:
+    if chosen.get("link"):
         assert result.trace.links
     elif chosen:
         assert not result.trace.exact
     else:
-        oracle = Oracle({"restaurants": load("restaurants").tables["restaurants"]}, reply)
-        try:
-            expected = expect(oracle, filled(sql, parameters))
-        finally:
-            oracle.close()
+        expected = expect(oracle, filled(sql, parameters))
         assert difference(expected, result.columns, result.rows) is None
 
 
 @pytest.mark.parametrize(("sql", "message"), REFUSED, ids=range(len(REFUSED)))
-def test_refused(sql: str, message: str) -> None:
-    model = FunctionModel(reply)
-    with (
-        almanaq.connect("sample:restaurants", model=model, cache=False) as con,
-        pytest.raises(almanaq.AlmanaqError) as e,
-    ):
-        con.sql(sql)
+def test_refused(model: FunctionModel, sample: almanaq.Connection, sql: str, message: str) -> None:
+    before = model.calls
+    with pytest.raises(almanaq.AlmanaqError) as e:
+        sample.sql(sql)
     assert message in str(e.value)
-    assert model.calls == 0
+    assert model.calls == before

@@ -38,9 +38,9 @@ def test_all_functions_of_sqlglot_are_tried() -> None:
 def test_a_users_own_duckdb_connection(tmp_path: Path) -> None:
     (tmp_path / "canary").write_text(SECRET)
     with user_duckdb(tmp_path) as con:
-        ended = attack(con, attacks("duckdb", 450, str(tmp_path / "canary")))
-    assert ended.total() == 450
-    assert ended["ran"] > 25  # so that the attacks are more than faulty queries
+        ended = attack(con, attacks("duckdb", 250, str(tmp_path / "canary")))
+    assert ended.total() == 250
+    assert ended["ran"] > 12  # so that the attacks are more than faulty queries
 
 
 @pytest.mark.sampled(2)
@@ -52,11 +52,11 @@ def test_the_superuser_of_a_postgresql_server(postgres_server: PostgresServer, s
     canary.chmod(0o644)
     name = url.rpartition("/")[2]
     with postgres(url, f"ALTER DATABASE {name} SET standard_conforming_strings = {standard}") as con:
-        ended = attack(con, attacks("postgres", 300, str(canary), seed=int(standard == "on")))
+        ended = attack(con, attacks("postgres", 150, str(canary), seed=int(standard == "on")))
         for text in HOSTILE:
             _comes_back(con, text)
-    assert ended.total() == 300
-    assert ended["ran"] > 10
+    assert ended.total() == 150
+    assert ended["ran"] > 5
 
 
 def test_parameters_come_back_as_they_are(tmp_path: Path) -> None:

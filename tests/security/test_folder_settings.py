@@ -204,7 +204,7 @@ def test_what_is_no_file_of_settings_is_refused_at_once(kind: str) -> None:
         read_settings()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_folder_runs_no_code_of_its_own(tmp_path: Path) -> None:
     """sentence-transformers before 6 imported what a local folder's modules.json names."""
     pytest.importorskip("sentence_transformers")

@@ -99,7 +99,7 @@ def test_a_damaged_sqlite_file_is_refused_and_never_a_defect(tmp_path: Path) -> 
     whole = file.read_bytes()
     text = whole.index(b"CREATE VIEW")
     ended = Counter[str]()
-    for _ in range(25):
+    for _ in range(12):
         changed = bytearray(whole)
         # Among them bytes that are no text: SQLite repeats them in its messages.
         changed[chance.choice([chance.randrange(text, 4096), chance.randrange(len(whole))])] = chance.randrange(

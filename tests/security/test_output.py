@@ -217,23 +217,16 @@ def test_output_that_has_no_room_is_told_and_is_no_defect(tmp_path, command):
     assert "defect" not in done.stderr
 
 
-WRITING = [
-    ["sql", "SELECT n, s FROM t", "--db", "t.csv", "--format", "csv", "--out", "made.csv"],
-    ["sql", "SELECT n, s FROM t", "--db", "t.csv", "--materialize", "made.duckdb"],
-    ["index", "t.csv", "--out", "made", "--embedder", "lexical"],
-]
-
-
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are not the system's way")
-def test_what_commands_write_is_their_users_alone(tmp_path):
+def test_what_a_command_writes_is_its_users_alone(tmp_path):
     (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
     (tmp_path / "t.csv").chmod(0o600)
-    for words in WRITING:
-        run = ["sh", "-c", 'umask 0; exec "$@"', "sh", sys.executable, "-m", "almanaq", *words]
-        done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+    words = ["sql", "SELECT n, s FROM t", "--db", "t.csv", "--materialize", "made.duckdb"]
+    run = ["sh", "-c", 'umask 0; exec "$@"', "sh", sys.executable, "-m", "almanaq", *words]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     made = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"made.csv", "made.duckdb", "manifest.json"} <= {path.name for path in made}
+    assert "made.duckdb" in {path.name for path in made}
     assert [path.name for path in made if stat.S_IMODE(path.stat().st_mode) & 0o077] == []
 
 

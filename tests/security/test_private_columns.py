@@ -30,8 +30,8 @@ from engines import PostgresServer
 
 from .queries_with_private_columns import CANARY, SCHEMA, TABLES, Writer
 
-DECIDED, RUN = 50, 30
-PARTS = 3
+DECIDED, RUN = 30, 18
+PARTS = 5
 """How many times as many queries `make nightly` tries."""
 
 

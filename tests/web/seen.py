@@ -39,7 +39,7 @@ def violations(page):
         """async () => {
         const ending = document.getAnimations().filter(each => each.effect.getTiming().iterations !== Infinity);
         await Promise.allSettled(ending.map(each => each.finished)); // what fades in has its contrast at the end
-        return (await axe.run()).violations }"""
+        return (await axe.run({ resultTypes: ['violations'] })).violations }"""
     )
     return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
 

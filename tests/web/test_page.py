@@ -62,7 +62,7 @@ def test_the_first_paint_is_quick(browser, sample):
     """Of several: what else the machine does is no part of the page."""
     with opened(browser, sample) as page:
         paints = []
-        for _ in range(6):
+        for _ in range(3):
             page.goto(f"http://127.0.0.1:{sample.port}/")
             page.locator("#question").focus()
             page.screenshot(clip={"x": 0, "y": 0, "width": 8, "height": 8})  # a frame has been painted

@@ -114,6 +114,7 @@ def test_the_calls_of_a_server_are_those_of_all_its_workers():
         second.reserve(most)
 
 
+@pytest.mark.nightly
 def test_a_limit_of_calls_outlives_a_worker(start, tmp_path):
     tmp_path.joinpath("places.csv").write_text(
         "id,notes\n" + "".join(f'{n},"a text about place {n} that is of some length"\n' for n in range(6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -285,8 +286,8 @@ def test_a_turn_leaves_no_event_loop_behind(serve):
         gc.collect()
         return sum(type(each) is made for each in gc.get_objects())
 
-    with asyncio.Runner() as runner:
-        made = type(runner.get_loop())
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        made = type(loop)
     client = serve(model=ScriptedModel({"parse": lambda _: COUNTED, "respond": "Four."}))
     client.ask("How many places are there at first?")
     before = loops()

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+from starlette.routing import BaseRoute
 
 from almanaq.agent.checked import is_usable, write_checked
 from almanaq.charts.choose import DrawnKind, drawable_kinds
@@ -182,13 +183,8 @@ class ProblemBody(BaseModel):
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of errors."""
-    return {
-        status: {
-            "model": ProblemBody,
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}},
-        }
-        for status in sorted({421, *statuses})
-    }
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemBody"}}}
+    return {status: {"content": content} for status in sorted({421, *statuses})}
 
 
 async def find_answer(service: Service, id: str, request: Request) -> Answer:
@@ -200,7 +196,7 @@ async def find_answer(service: Service, id: str, request: Request) -> Answer:
     return found
 
 
-def routes(service: Service, runner: JobRunner) -> APIRouter:
+def routes(service: Service, runner: JobRunner) -> list[BaseRoute]:
     """Return the routes over a service."""
     router = APIRouter(prefix="/api/v1", default_response_class=Document)
     _questions(router, service, runner)
@@ -209,17 +205,18 @@ def routes(service: Service, runner: JobRunner) -> APIRouter:
     _answers(router, service)
     _verdicts(router, service)
     _boards(router, Boards(service), runner)
-    whole = APIRouter()
-    whole.include_router(router)
+    health = APIRouter()
+    # One model puts ProblemBody among the schemas; one for each status would take most of the start.
+    documented = problems(503) | {503: {"model": ProblemBody} | problems(503)[503]}
 
-    @whole.get("/healthz", responses=problems(503), response_class=Document)
+    @health.get("/healthz", responses=documented, response_class=Document)
     async def healthz() -> Response:
         """Say that the server answers, and has threads to work in."""
         if runner.is_stuck:
             raise Refused(503, "stopped queries that do not end hold every thread")
         return Document({"status": "ok"})
 
-    return whole
+    return [*router.routes, *health.routes]
 
 
 def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:

@@ -106,8 +106,7 @@ def _answer_with(
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.include_router(routes(service, runner))
-    app.include_router(pages(service, bench))
+    app.router.routes += [*routes(service, runner), *pages(service, bench).routes]  # include_router() builds each again
     app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(HTTPException, _answer_known)
     app.add_exception_handler(AlmanaqError, _answer_problem)
