@@ -104,8 +104,7 @@ def test_a_reply_is_kept_although_who_asked_is_cancelled(tmp_path: Path) -> None
 
     async def cancelled() -> None:
         turns = CacheQueue(cache, "m")
-        tasks = [asyncio.ensure_future(turns.keep(bytes([n]), "paid for")) for n in range(2)]
-        await asyncio.sleep(0)
+        tasks = [turns.keep(bytes([n]), "paid for") for n in range(2)]
         tasks[0].cancel()
         with pytest.raises(asyncio.CancelledError):
             await tasks[0]
