@@ -257,9 +257,8 @@ class Figures(Defined):
             if relation is None:
                 return False
             sentence.take(k)
-            if self._is_column(k + 1 if k + 1 < len(sentence.items) else None) and self._may_be(
-                k + 1, lambda c: c.relation is relation
-            ):
+            following = [item.kind for item in sentence.items[k + 1 : k + 2]]
+            if following == ["column"] and self._may_be(k + 1, lambda c: c.relation is relation):
                 return self._group_by(k + 1)  # "by supplier country"
             own = self._find_called(k, relation)
             if relation is not self.main and own is not None and own.kind == "text":
