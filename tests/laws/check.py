@@ -50,7 +50,7 @@ class Ready:
     asked: frozenset[tuple[str, str]]
 
 
-_NO_JOIN = "PostgreSQL has no FULL JOIN of this condition"
+_NO_JOIN, _NO_KIND = "PostgreSQL has no FULL JOIN of this condition", "PostgreSQL has no SEMI and ANTI JOIN"
 _JOINED_TO_COMMA = re.compile(r", unnest\([^()]*\) AS \w+(\(\w+\))? (LEFT |RIGHT |FULL |)JOIN")
 
 
@@ -83,6 +83,8 @@ def _refused_by_postgres(sql: str) -> str:
     """Return why PostgreSQL does not run what DuckDB runs; "" where it does."""
     tree = parse(sql, "postgres")
     for join in tree.find_all(exp.Join):
+        if join.kind in ("SEMI", "ANTI"):
+            return _NO_KIND
         parts = list(join.args["on"].flatten()) if isinstance(join.args.get("on"), exp.And) else [join.args.get("on")]
         equal = (part for part in parts if isinstance(part, exp.EQ))
         if (

@@ -608,7 +608,7 @@ class Maker:
                 made = self._lateral(sources)
             if made is None:
                 made = self._join(sources, self._source(depth))
-            sources.append(made[0])
+            sources += [made[0]] if made[0].columns else []  # of SEMI and ANTI joins none is seen
             if made[1].startswith((" RIGHT JOIN", " FULL JOIN")):  # these do not reach over a comma
                 parts = [part.replace(",", " CROSS JOIN", 1) if part.startswith(",") else part for part in parts]
             parts.append(made[1])
@@ -645,10 +645,13 @@ class Maker:
             return right, " CROSS JOIN " + self._written(right)
         left = [c for s in sources for c in s.scope()]
         both = Scope((*left, *right.scope()))
+        if kind == "JOIN" and self.draw.chance_beside(0.12):
+            kind = self.rng.choice(("SEMI JOIN", "ANTI JOIN", "ANTI JOIN"))
         keep, self.draw.subquery = self.draw.subquery, None
         condition = self._on(left, right.scope(), both, equal=kind == "FULL JOIN")
         self.draw.subquery = keep
-        return right, f" {kind} {self._written(right)} ON {condition}"
+        written = f" {kind} {self._written(right)} ON {condition}"
+        return replace(right, columns=()) if kind in ("SEMI JOIN", "ANTI JOIN") else right, written
 
     def _on(self, left: list[Col], right: tuple[Col, ...], both: Scope, *, equal: bool) -> str:
         parts = []

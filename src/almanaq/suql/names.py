@@ -15,7 +15,17 @@ from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.language import Language
-from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, quoted, table_alias
+from almanaq.suql.syntax.nodes import (
+    aliased,
+    column,
+    derived,
+    is_within,
+    keeps_left_alone,
+    nodes,
+    nodes_of,
+    quoted,
+    table_alias,
+)
 from almanaq.suql.text_functions import has_text, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
@@ -207,7 +217,7 @@ def _write_semi_joins(tree: exp.Query) -> None:
     """`a SEMI JOIN b USING (k)` becomes `a SEMI JOIN b ON a.k = b.k`: qualify would let b's columns be seen."""
     for join in nodes_of(tree, exp.Join):
         using, block = join.args.get("using"), join.parent
-        if not _keeps_left_alone(join) or not using or not isinstance(block, exp.Select):
+        if not keeps_left_alone(join) or not using or not isinstance(block, exp.Select):
             continue
         items = list(from_items(block))
         before = items[: next(i for i, item in enumerate(items) if item is join.this)]
@@ -287,7 +297,7 @@ def _expand_stars(block: exp.Select, catalog: Catalog) -> bool:
     joins = block.args.get("joins") or ()
     if any(join.args.get("using") for join in joins) or not all(item.alias_or_name for item in items):
         return False
-    hidden = {id(join.this) for join in joins if _keeps_left_alone(join)}
+    hidden = {id(join.this) for join in joins if keeps_left_alone(join)}
     shown = {item.alias_or_name: columns_of(item, catalog) for item in items if id(item) not in hidden}
     outputs: list[exp.Expr] = []
     changed = False
@@ -341,10 +351,6 @@ def _is_renamed(block: exp.Select) -> bool:
         at = at.parent
     alias = at.args.get("alias") if isinstance(at, exp.CTE | exp.Subquery) else None
     return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
-
-
-def _keeps_left_alone(join: exp.Join) -> bool:
-    return not {"SEMI", "ANTI"}.isdisjoint((join.args.get("kind"), join.args.get("side")))
 
 
 def _name_unnested(tree: exp.Query) -> None:

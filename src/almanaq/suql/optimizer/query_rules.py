@@ -10,10 +10,10 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte, find_source, from_items
 from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_or_grouped, sets_in
-from almanaq.suql.plan.joins import has_outer_join, keeps_rows, side_of
+from almanaq.suql.plan.joins import has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, tables_in, where_of
-from almanaq.suql.syntax.nodes import is_comma, nodes_of
+from almanaq.suql.syntax.nodes import is_comma, keeps_left_alone, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -172,18 +172,21 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
 
 
 def _find_apart(block: exp.Select) -> Iterator[exp.Select]:
-    """Yield the blocks that one with outer joins reads, and that are not to be merged into it.
+    """Yield the blocks that one with outer, SEMI or ANTI joins reads, and that are not to be merged into it.
 
     Without a WHERE or LIMIT there is nothing to filter or to stop by: a table by itself is read without being copied.
     """
     narrows = block.args.get("limit") or block.args.get("where")
-    for item in from_items(block) if any(map(side_of, block.args.get("joins") or ())) else ():
+    joined = block.args.get("joins") or ()
+    hidden = {id(join.this) for join in joined if keeps_left_alone(join)}
+    for item in from_items(block) if hidden or any(map(side_of, joined)) else ():
         holder = find_cte(item) if isinstance(item, exp.Table) else item
         inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
         if not isinstance(inner, exp.Select):
             continue
         commas = [join for join in inner.args.get("joins") or () if is_comma(join)]
-        if not narrows or not keeps_rows(block, item.alias_or_name) or (commas and has_outer_join(inner)):
+        merges = narrows and id(item) not in hidden and keeps_rows(block, item.alias_or_name)
+        if not merges or (commas and has_outer_join(inner)):
             yield inner
         for join in commas if not has_outer_join(inner) else ():
             join.set("kind", "CROSS")  # what follows must see the items before it
@@ -216,6 +219,7 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
 
     Before: `SELECT * FROM (SELECT DISTINCT city, answer(…) AS a FROM t) AS d WHERE d.city = 'Rome'` asks for every row.
     After: the derived table has `WHERE city = 'Rome'`, and so do both sides of a UNION; the condition outside stays.
+    Of `a LEFT JOIN (SELECT id, answer(…) AS b FROM t) AS d ON d.id = a.id` it asks for rows that have a match in a.
 
     A row that fails the condition outside is dropped there anyway, and no other row depends on it. Below a LIMIT, a
     window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
@@ -226,11 +230,12 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
         conditions = [part for node in (where_of(block), *on) for part in conjuncts(node)]
         parts = [part for part in conditions if not (has_text(part) or part.find(exp.Query))]
         for item in from_items(block):
-            inner = _read_only_by(item, tree)
-            if inner is not None and has_text(inner) and keeps_rows(block, item.alias_or_name):
-                for part in (part for part in parts if not is_by_chance(part)):
-                    if tables_in(part) == {item.alias_or_name}:
-                        _push(inner, part, [output.alias_or_name for output in inner.selects])
+            inner, name = _read_only_by(item, tree), item.alias_or_name
+            if inner is None or not has_text(inner):
+                continue
+            about = [part for part in parts if tables_in(part) == {name} and not is_by_chance(part)]
+            for part in (*(about if keeps_rows(block, name) else ()), *needed_matches(block, item)):
+                _push(inner, part, name, [output.alias_or_name for output in inner.selects])
     return tree
 
 
@@ -248,20 +253,21 @@ def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
     return holder.this if holder is not None and isinstance(holder.this, exp.Query) else None
 
 
-def _push(query: exp.Expr, part: exp.Expr, names: list[str]) -> None:
+def _push(query: exp.Expr, part: exp.Expr, item: str, names: list[str]) -> None:
+    own = [column for column in nodes_of(part, exp.Column) if column.table == item]
     if any(query.args.get(clause) for clause in _CUTS):
         return
     if isinstance(query, exp.Subquery):
-        _push(query.this, part, names)
+        _push(query.this, part, item, names)
     elif isinstance(query, exp.SetOperation):
-        if all(_has_one_type(query, names.index(column.name)) for column in nodes_of(part, exp.Column)):
-            _push(query.this, part, names)
-            _push(query.expression, part, names)
+        if all(_has_one_type(query, names.index(column.name)) for column in own):
+            _push(query.this, part, item, names)
+            _push(query.expression, part, item, names)
     elif isinstance(query, exp.Select):
         outputs = dict(zip(names, (item.unalias() for item in query.expressions), strict=False))
-        read = [outputs.get(column.name) for column in nodes_of(part, exp.Column)]
+        read = [outputs.get(column.name) for column in own]
         if all(node is not None and _may_filter(node, query) for node in read) and _is_open(query):
-            query.where(_over(part, outputs), copy=False)
+            query.where(_over(part, item, outputs), copy=False)
 
 
 def _has_one_type(query: exp.Query, number: int) -> bool:
@@ -292,9 +298,9 @@ def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
 
 
-def _over(part: exp.Expr, outputs: dict[str, exp.Expr]) -> exp.Expr:
+def _over(part: exp.Expr, item: str, outputs: dict[str, exp.Expr]) -> exp.Expr:
     holder = exp.paren(part.copy(), copy=False)
-    for column in nodes_of(holder, exp.Column):
+    for column in (column for column in nodes_of(holder, exp.Column) if column.table == item):
         output = outputs[column.name].copy()
         column.replace(output if isinstance(output, exp.Column) else exp.paren(output, copy=False))
     return holder
@@ -328,7 +334,7 @@ def inner_joins(tree: exp.Query) -> exp.Query:
 def _narrow(block: exp.Select, place: int) -> bool:
     joins, items = block.args["joins"], [item.alias_or_name for item in from_items(block)]
     join, side = joins[place], side_of(joins[place])
-    if not side or join.args.get("using") or join.args.get("method"):
+    if side not in ("LEFT", "RIGHT", "FULL") or join.args.get("using") or join.args.get("method"):
         return False
     comma = max((i for i, earlier in enumerate(joins[:place]) if is_comma(earlier)), default=-1)
     before, item = set(items[comma + 1 : place + 1]), {items[place + 1]}

@@ -27,7 +27,7 @@ from almanaq.suql.plan.sites import (
     where_of,
 )
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, table_alias
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, side_of, table_alias
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -108,7 +108,7 @@ def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
     shown = [item for item in block.expressions if item.alias_or_name != ORDINAL]  # numbers in order stay in order
     plain = block.copy()
     plain.set("expressions", [item.copy() for item in shown])
-    if not is_plain(plain) or any(join.side for join in block.args.get("joins") or ()):
+    if not is_plain(plain) or any(side_of(join) for join in block.args.get("joins") or ()):
         return False
     if not cut and (block.args.get("limit") is not None or block.args.get("offset") is not None):
         return False

@@ -37,7 +37,7 @@ from almanaq.suql.plan.text_blocks import (
     shows_only_certain_rows,
     text_block,
 )
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, table
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, side_of, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
 
@@ -290,7 +290,7 @@ class _Builder:
         """
         for join in list(block.args.get("joins") or ()):
             on, item = join.args.get("on"), join.this
-            if on is None or not has_text(on) or not joins.side_of(join):
+            if on is None or not has_text(on) or not side_of(join):
                 continue
             if not isinstance(item, exp.Table | exp.Subquery | exp.Values):
                 raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
@@ -329,8 +329,8 @@ class _Builder:
         `a JOIN b ON t RIGHT JOIN c ON d` becomes `(SELECT … FROM a, b WHERE t) AS j RIGHT JOIN c ON d`.
         """
         all_joins = block.args.get("joins") or []
-        on_text = [not joins.side_of(join) and has_text(join.args.get("on") or exp.true()) for join in all_joins]
-        keeping = [i for i, join in enumerate(all_joins) if joins.side_of(join) in ("RIGHT", "FULL")]
+        on_text = [not side_of(join) and has_text(join.args.get("on") or exp.true()) for join in all_joins]
+        keeping = [i for i, join in enumerate(all_joins) if side_of(join) in ("RIGHT", "FULL")]
         cut = next((i for i in keeping if any(on_text[:i])), None)
         if cut is None:
             return
@@ -344,7 +344,7 @@ class _Builder:
 
     def _isolate_outer_joins(self, block: exp.Select) -> None:
         """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
-        sides = {joins.side_of(join) for join in block.args.get("joins") or ()}
+        sides = {side_of(join) for join in block.args.get("joins") or ()}
         on = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
         if not (sides & {"RIGHT", "FULL"} or any(has_text(part) for part in on)):
             return
@@ -366,7 +366,7 @@ class _Builder:
         items = list(from_items(block))[: cut + 1]
         parts = conjuncts(where_of(block))
         aliases = {item.alias_or_name for item in items}
-        if any(joins.side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
+        if any(side_of(join) in ("RIGHT", "FULL") for join in all_joins[cut:]):
             parts = []
         parts = [part for part in parts if is_of_block(part, block) and not is_by_chance(part)]
         usable = [p for p in parts if before is None or {c.table for c in own_columns(block, p)} <= aliases]

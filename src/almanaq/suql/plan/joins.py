@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.blocks import is_cut_or_grouped, is_plain
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, is_of_block, own_columns, tables_in, text_unit, where_of
 from almanaq.suql.plan.stages import TextBlock
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, table_alias
+from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, side_of, table_alias
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, outermost_text_calls, own_text_calls
 
 
@@ -86,10 +86,26 @@ def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp
         if {alias} != tables_in(part) <= both and part != exp.true() and not part.find(exp.Query)
         if not (has_text(part) or is_by_chance(part))
     ]
-    if not about or not isinstance(other, exp.Table):
+    if not about or not isinstance(other, exp.Table) or find_cte(other) is not None:
         return []
-    rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=other.copy()))
-    return [exp.Exists(this=rows.where(*about, copy=False))]
+    source, apart = other.copy(), f"_of_{other.alias_or_name}"  # where this goes, another item may have its alias
+    source.args["alias"].set("this", quoted(apart))
+    rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=source)).where(*about, copy=False)
+    for reference in nodes_of(rows, exp.Column):
+        if reference.table == other.alias_or_name:
+            reference.set("table", quoted(apart))
+    return [exp.Exists(this=rows)]
+
+
+def needed_matches(block: exp.Select, item: exp.Expr) -> list[exp.Expr]:
+    """Return conditions without which a row of a FROM item is in no joined row, for want of a match."""
+    name, found = item.alias_or_name, []
+    place = next(i for i, other in enumerate(from_items(block)) if other is item)
+    for at, join in enumerate(block.args.get("joins") or (), 1):
+        later = ("", "RIGHT") if at > place and keeps_rows(block, name, at) else ()
+        if join.args.get("on") is not None and side_of(join) in (("", "LEFT", "ANTI") if at == place else later):
+            found += _has_matches(block, join, name)
+    return found
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -179,11 +195,6 @@ def keeps_rows(block: exp.Select, alias: str, before: int | None = None) -> bool
 
 def has_outer_join(tree: exp.Expr) -> bool:
     return any(side_of(join) for join in nodes_of(tree, exp.Join))
-
-
-def side_of(join: exp.Join) -> str:
-    """Return the side whose rows a join keeps without a match: LEFT, RIGHT, FULL, or ""."""
-    return str(join.args.get("side") or ("FULL" if join.args.get("kind") == "FULL" else "")).upper()
 
 
 def _find_connected(block: exp.Select, items: list[str], conditions: list[exp.Expr]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.joins import number_in, side_of
+from almanaq.suql.plan.joins import number_in
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, tables_in, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
-from almanaq.suql.syntax.nodes import aliased, column, table
+from almanaq.suql.syntax.nodes import aliased, column, side_of, table
 from almanaq.suql.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
 
 _ACROSS_ROWS = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.ExplodingGenerateSeries)

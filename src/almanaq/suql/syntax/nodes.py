@@ -80,6 +80,17 @@ def is_comma(join: exp.Join) -> bool:
     return not any(join.args.get(key) for key in ("kind", "side", "on", "using", "method"))
 
 
+def side_of(join: exp.Join) -> str:
+    """Return whose rows a join keeps without a match: LEFT, RIGHT or FULL; ANTI keeps no others, "" none."""
+    kind = str(join.args.get("kind") or "").upper()
+    return kind if kind in ("FULL", "ANTI") else str(join.args.get("side") or "").upper()
+
+
+def keeps_left_alone(join: exp.Join) -> bool:
+    """Return whether the other clauses do not see what a join brings in: SEMI and ANTI."""
+    return not {"SEMI", "ANTI"}.isdisjoint((join.args.get("kind"), join.args.get("side")))
+
+
 LONG_CHAIN = 16
 """Operands of AND or OR from which on they are written as a balanced tree."""
 
