@@ -90,6 +90,7 @@ POSTGRES = (
     "TABLE visits",
     "VALUES (1, 'a'), (2, 'b')",
     "SELECT FROM visits",
+    f"SELECT id, {SEATS}::oid AS seats, to_regclass('visits')::text AS found FROM places ORDER BY id",
     "SELECT '{\"a\": 1}'::jsonb ? 'a' AS has, to_char(opened, 'FMDay') FROM places ORDER BY id",
     "SELECT stars FROM places ORDER BY stars FETCH FIRST 2 ROWS WITH TIES",
     f"SELECT id FROM places WHERE city ~ '\\yR' AND {CALM} = 'Yes' ORDER BY id",

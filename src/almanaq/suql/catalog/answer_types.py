@@ -31,21 +31,25 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
+def _name(data_type: exp.DataType) -> str:
+    return str(getattr(data_type.this, "value", data_type.this)).lower()  # of `oid` and its like sqlglot has a text
+
+
 def answer_type(data_type: exp.DataType | None) -> AnswerType:
     """Return the answer type for a SQL type; "text" for all that is not read in a stricter way."""
     if data_type is None:
         return "text"
-    return "list" if is_list(data_type) else _BY_NAME.get(data_type.this.value.lower(), "text")
+    return "list" if is_list(data_type) else _BY_NAME.get(_name(data_type), "text")
 
 
 def is_list(data_type: exp.DataType) -> bool:
     items = data_type.expressions if data_type.this is exp.DType.ARRAY else []
-    return any(isinstance(item, exp.DataType) and item.this.value.lower() in _TEXTS for item in items)
+    return any(isinstance(item, exp.DataType) and _name(item) in _TEXTS for item in items)
 
 
 def is_whole_text(data_type: exp.DataType) -> bool:
     """Return whether a cast to a SQL type leaves a text as it is."""
-    return data_type.this.value.lower() in _TEXTS and not data_type.expressions
+    return _name(data_type) in _TEXTS and not data_type.expressions
 
 
 _INTEGERS = {"smallint": 2**15, "int": 2**31}
@@ -58,7 +62,7 @@ def bound_of(data_type: exp.DataType) -> Decimal | None:
 
     An answer beyond it is none that can be read as the type asked for, and no reason to fail the query.
     """
-    name = data_type.this.value.lower()
+    name = _name(data_type)
     if name in _INTEGERS:
         return Decimal(_INTEGERS[name])
     if answer_type(data_type) != "number" or name == "double":
