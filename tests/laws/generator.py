@@ -645,11 +645,11 @@ class Maker:
             return right, " CROSS JOIN " + self._written(right)
         left = [c for s in sources for c in s.scope()]
         both = Scope((*left, *right.scope()))
-        if kind == "JOIN" and self.draw.chance_beside(0.12):
-            kind = self.rng.choice(("SEMI JOIN", "ANTI JOIN", "ANTI JOIN"))
         keep, self.draw.subquery = self.draw.subquery, None
         condition = self._on(left, right.scope(), both, equal=kind == "FULL JOIN")
         self.draw.subquery = keep
+        if kind == "JOIN" and self.draw.chance_beside(0.12):  # a SEMI JOIN on answers is refused in some places
+            kind = "ANTI JOIN" if "answer(" in condition or self.draw.chance(0.5) else "SEMI JOIN"
         written = f" {kind} {self._written(right)} ON {condition}"
         return replace(right, columns=()) if kind in ("SEMI JOIN", "ANTI JOIN") else right, written
 

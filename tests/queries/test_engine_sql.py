@@ -80,7 +80,7 @@ DUCKDB = (
     "SELECT d.* FROM (SELECT DISTINCT place, answer(notes, 'calm?') AS calm FROM visits) AS d "
     "ANTI JOIN places AS p ON p.id = d.place AND d.place > 1 ORDER BY ALL",
     f"SELECT v.who FROM visits AS v SEMI JOIN (SELECT id FROM places WHERE {CALM} = 'Yes') AS p ON p.id = v.place "
-    "ANTI JOIN places AS q ON q.id = v.place AND q.stars > 3 ORDER BY v.who",
+    "ANTI JOIN places AS q ON q.id = v.place AND q.stars > 3 AND answer(q.body, 'calm?') = 'No' ORDER BY v.who",
     f"PIVOT (SELECT price, {CALM} AS calm FROM places) ON calm USING count(*) GROUP BY price ORDER BY price",
     f"SELECT id, try_cast({SEATS} AS int) AS seats FROM places ORDER BY id",
     f"SELECT id FROM places WHERE {CALM} = 'Yes' ORDER BY id LIMIT 50%",

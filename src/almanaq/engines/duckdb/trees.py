@@ -143,7 +143,7 @@ def _is_beyond(node: Node) -> bool:
     if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF"):
         return True
     if kind == "JOIN":
-        half = node.get("join_type") in ("SEMI", "ANTI", "RIGHT_SEMI", "RIGHT_ANTI")
+        half = node.get("join_type") in ("SEMI", "RIGHT_SEMI", "RIGHT_ANTI")
         return (half and has_text(node.get("condition"))) or node.get("ref_type") in ("ASOF", "POSITIONAL")
     return node.get("limit_type") == "PERCENTAGE"
 

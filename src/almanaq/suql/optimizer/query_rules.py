@@ -241,7 +241,7 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
             inner, name = _read_only_by(item, tree), item.alias_or_name
             if inner is None or not has_text(inner):
                 continue
-            about = [part for part in parts if tables_in(part) == {name} and not is_by_chance(part)]
+            about = [part for part in parts if tables_in(part) <= {name} and not is_by_chance(part)]
             for part in (*(about if keeps_rows(block, name) else ()), *needed_matches(block, item)):
                 _push(inner, part, name, [output.alias_or_name for output in inner.selects])
     return tree
