@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from almanaq.agent.check import Checker, PromptedChecker, Verdict
@@ -77,6 +78,7 @@ from almanaq.models.providers import is_small
 from almanaq.models.text_calls import ServedQuestion, serve_question
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.text_functions import is_text_call
 
 if TYPE_CHECKING:
     from almanaq.suql.result import Result, Trace
@@ -528,10 +530,12 @@ class Agent:
         )
         doubts = (f"I am not sure of this: {ran.doubt}",) if ran.doubt else ()
         defined = say_terms(question, ran.suql, self._engine.catalog)
-        known = {each for turn in history if turn.suql for each in say_cautions(turn.suql, self._engine.catalog)}
-        cautions = (each for each in say_cautions(ran.suql, self._engine.catalog) if each not in known)
+        cautions = say_cautions(ran.suql, self._engine.catalog)
+        earlier = (turn.suql for turn in history if turn.suql) if cautions else ()
+        known = {each for suql in earlier for each in say_cautions(suql, self._engine.catalog)}
         unseen = () if ran.stopped else self._say_unseen(ran, rows, named=not private)
-        notes = (*write_notes(ran.parsed, result.trace), *unseen, *defined, *cautions, *doubts)
+        new = (each for each in cautions if each not in known)
+        notes = (*write_notes(ran.parsed, result.trace), *unseen, *defined, *new, *doubts)
         responder = LocalResponder() if ran.stopped else self._responder
         if response.private and not self._links_words:
             responder, notes = LocalResponder(), (*notes, _UNSEEN)
@@ -576,7 +580,11 @@ class Agent:
     def _say_unseen(self, ran: _Executed, rows: Sequence[Sequence[object]], *, named: bool) -> tuple[str, ...]:
         """Return the notes on rows beyond a LIMIT that tie with the last, and on rows without a text to be asked."""
         tied = self._run_beside(ties_query, ran.suql, len(rows))
-        missing = self._run_beside(missing_texts_query, ran.parsed.suql or ran.suql, len(rows))
+        trace, meant = ran.result.trace, ran.parsed.suql or ran.suql
+        questions = sum(map(is_text_call, query_tree(meant, self._engine.dialect).find_all(exp.Anonymous)))
+        # As many calls as rows: each had a text, and the database need not be asked.
+        all_asked = questions == 1 and trace.text_calls + trace.cached_calls == trace.candidate_rows
+        missing = () if all_asked else self._run_beside(missing_texts_query, meant, len(rows))
         return (*say_ties(tied, [row[0] for row in rows], named=named), *say_missing_texts(missing))
 
     def _total(self, suql: str, found: int) -> int | None:
