@@ -39,7 +39,7 @@ _SHED_SECONDS = 3.0
 """What a job that was ended has to let go of its memory, before the next one is ended."""
 _IDLE_SECONDS = 20.0
 _GIVE_BACK_SECONDS = 15.0
-"""The least time between two times that memory is given back: collecting garbage stops the server for a moment."""
+"""The least time between two times that memory is given back."""
 _GROWN = 100_000_000
 """Bytes more than at the start from which on it is worth giving memory back."""
 
@@ -68,7 +68,7 @@ class MemoryWatch:
                 self._shed()
                 self._shed_next = now + _SHED_SECONDS
             if now >= self._give_back_next and _memory_held("VmRSS") > self._held_at_start + _GROWN:
-                await asyncio.to_thread(give_back)
+                await asyncio.to_thread(give_back, collect=not self._jobs())
                 self._give_back_next = now + _GIVE_BACK_SECONDS
             if self._jobs():
                 self._idle_since = now
@@ -79,9 +79,14 @@ class MemoryWatch:
                 return
 
 
-def give_back() -> None:
-    """Give the memory to the system that this process holds and does not use."""
-    gc.collect()
+def give_back(*, collect: bool) -> None:
+    """Give the memory to the system that this process holds and does not use.
+
+    Args:
+        collect: whether to look for garbage first, for which every thread waits, 0.1 s.
+    """
+    if collect:
+        gc.collect()
     with suppress(ImportError, AttributeError):
         import pyarrow as pa
 
