@@ -167,7 +167,7 @@ def test_an_index_chooses_no_model(index: Path, embedder: str, monkeypatch: pyte
         monkeypatch.setenv("OPENAI_API_KEY", "canary")
         monkeypatch.delenv("ALMANAQ_EMBEDDER", raising=False)
         for command in commands:
-            with pytest.raises(UsageError, match="confirm it with `--embedder"):
+            with pytest.raises(UsageError, match=r"confirm it with embedder=.* \(--embedder, "):
                 CliRunner().invoke(app, command, catch_exceptions=False)
             with pytest.raises(UsageError, match=r"does not fit|cannot be combined"):
                 CliRunner().invoke(app, [*command, "--embedder", "static"], catch_exceptions=False)

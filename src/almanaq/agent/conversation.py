@@ -583,7 +583,8 @@ class Agent:
         trace, meant = ran.result.trace, ran.parsed.suql or ran.suql
         questions = sum(map(is_text_call, query_tree(meant, self._engine.dialect).find_all(exp.Anonymous)))
         # As many calls as rows: each had a text, and the database need not be asked.
-        all_asked = questions == 1 and trace.text_calls + trace.cached_calls == trace.candidate_rows
+        asked = trace.text_calls + trace.cached_calls
+        all_asked = meant == ran.suql and questions == 1 and asked == trace.candidate_rows
         missing = () if all_asked else self._run_beside(missing_texts_query, meant, len(rows))
         return (*say_ties(tied, [row[0] for row in rows], named=named), *say_missing_texts(missing))
 
