@@ -585,7 +585,7 @@ class Agent:
         # As many calls as rows: each had a text, and the database need not be asked.
         asked = trace.text_calls + trace.cached_calls
         all_asked = meant == ran.suql and questions == 1 and asked == trace.candidate_rows
-        missing = () if all_asked else self._run_beside(missing_texts_query, meant, len(rows))
+        missing = () if all_asked else self._run_beside(missing_texts_query, meant)
         return (*say_ties(tied, [row[0] for row in rows], named=named), *say_missing_texts(missing))
 
     def _total(self, suql: str, found: int) -> int | None:
@@ -593,12 +593,10 @@ class Agent:
         counted = self._run_beside(count_all, suql, found)
         return int(counted[0][0]) if counted else None
 
-    def _run_beside(
-        self, write: Callable[[str, int, str], str | None], suql: str, found: int
-    ) -> Sequence[Sequence[Any]]:
-        """Return the rows of a query that another and its number of rows give; none without one, or if it fails."""
+    def _run_beside(self, write: Callable[..., str | None], *about: object) -> Sequence[Sequence[Any]]:
+        """Return the rows of the query that `write` makes of another one; none without one, or if it fails."""
         try:
-            beside = write(suql, found, self._engine.dialect)
+            beside = write(*about, self._engine.dialect)
             return () if beside is None else self._engine.run(beside, options=options_of_turn(self._options)).rows
         except (AlmanaqError, SqlglotError):
             return ()

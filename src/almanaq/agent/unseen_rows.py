@@ -61,12 +61,11 @@ def say_ties(tied: Sequence[Sequence[Any]], shown: Sequence[Any], *, named: bool
     return (f"{said}{': ' if names else ''}{join_words(names) if names else ''}.",)
 
 
-def missing_texts_query(suql: str, found: int, dialect: str) -> str | None:
+def missing_texts_query(suql: str, dialect: str) -> str | None:
     """Return the query for how many rows have no text to be asked, and in which column; None where that is not plain.
 
     It is where one SELECT without a LIMIT asks about one column.
     """
-    del found
     tree = query_tree(suql, dialect).copy()
     texts = {call.expressions[0] for call in tree.find_all(exp.Anonymous) if is_text_call(call) and call.expressions}
     plain = isinstance(tree, exp.Select) and tree.args.get("limit") is None and len([*tree.find_all(exp.Select)]) == 1
