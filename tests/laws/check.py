@@ -48,6 +48,7 @@ class Ready:
 
 
 _NO_JOIN, _NO_KIND = "PostgreSQL has no FULL JOIN of this condition", "PostgreSQL has no SEMI and ANTI JOIN"
+_NO_QUALIFY = "PostgreSQL has no QUALIFY"
 _JOINED_TO_COMMA = re.compile(r", unnest\([^()]*\) AS \w+(\(\w+\))? (LEFT |RIGHT |FULL |)JOIN")
 
 
@@ -79,6 +80,8 @@ def prepare(seed: int, *, optimized: bool = True, dialect: str = "duckdb") -> Re
 def _refused_by_postgres(sql: str) -> str:
     """Return why PostgreSQL does not run what DuckDB runs; "" where it does."""
     tree = parse(sql, "postgres")
+    if tree.find(exp.Qualify):
+        return _NO_QUALIFY
     for join in tree.find_all(exp.Join):
         if join.kind in ("SEMI", "ANTI"):
             return _NO_KIND

@@ -105,7 +105,8 @@ def generate(seed: int) -> Case:
     maker = Maker(draw, world)
     draw.subquery = None if varied else maker.subquery
     top_k = not (varied or structured) and random.Random(f"top-k {seed}").random() < 0.06
-    statement = maker.with_a_match() if top_k else maker.statement()
+    grouped = not (varied or structured or top_k) and random.Random(f"groups {seed}").random() < 0.1
+    statement = maker.with_a_match() if top_k else maker.of_groups() if grouped else maker.statement()
     return Case(seed, world, statement, link=rng.random() < 0.5)
 
 
@@ -169,6 +170,47 @@ class Maker:
         keys = scope.of("int", "num", "date", "enum", "text", free=False)
         order = ", ".join(c.sql + self._direction() for c in self.rng.sample(keys, min(2, len(keys))))
         return f"SELECT {shown} FROM {text} WHERE {' AND '.join(conditions)} ORDER BY {order or '1'}{self._limit()}"
+
+    def of_groups(self) -> str:
+        """Draw a block that shows a row of each group, some groups, or the greatest value of the rows that pass."""
+        sources, text = self._from(1)
+        keys = tuple(f"{s.alias}.{k}" for s in sources for k in s.keys) if all(s.keys for s in sources) else ()
+        scope = Scope(tuple(c for s in sources for c in s.scope()), (), keys)
+        by = scope.of("int", "text", "date", "bool", free=False)
+        if not keys or not by:
+            return self.statement()
+        self.draw.subquery, self.draw.text_left = None, max(2, self.draw.text_left)
+        asked = text_predicate(self.draw, scope) if self.draw.chance(0.6) else None
+        parts = [part for part in (asked, boolean(self.draw, scope) if self.draw.chance(0.3) else None) if part]
+        rest = f"FROM {text} WHERE {' AND '.join(parts)}" if parts else f"FROM {text}"
+        group, roll = self.rng.choice(by), self.rng.random()
+        if roll < 0.2:
+            measured = self.rng.choice(scope.of("int", "num", "date", free=False) or by)
+            return f"SELECT {self.rng.choice(('max', 'min'))}({measured.sql}) AS m {rest}"
+        return self._some_groups(scope, group, rest) if roll < 0.5 else self._numbered(scope, group, rest)
+
+    def _some_groups(self, scope: Scope, group: Col, rest: str) -> str:
+        sizes, values = "count(*) > 1", f"{group.sql} >= {constant(self.draw, group.type)}"
+        having = self.rng.choice(("", f" HAVING {sizes}", f" HAVING {values}", f" HAVING {sizes} AND {values}"))
+        order = f" ORDER BY count(*){self._direction()}, 1{self._direction()}" + self._limit()
+        aggregate = self.aggregate(scope, self.rng.choice(("int", "text", "date")))[1]
+        ends = having + (order if self.draw.chance(0.6) else "")
+        return f"SELECT {group.sql} AS g, {aggregate} AS a {rest} GROUP BY {group.sql}{ends}"
+
+    def _numbered(self, scope: Scope, group: Col, rest: str) -> str:
+        shown = f"{group.sql} AS g, {self.expression(scope, self._some_type(scope), windows=False)} AS c"
+        first = scope.of("int", "date", free=False)[:1]
+        order = ", ".join(f"{node}{self._direction()}" for node in (*[c.sql for c in first], *scope.keys))
+        number = f"row_number() OVER (PARTITION BY {group.sql} ORDER BY {order})"
+        wanted = self.rng.choice(("= 1", "= 1", "<= 1", "< 2", "= 2", "<= 2"))
+        roll = self.rng.random()
+        if roll < 0.2:
+            ends = f" ORDER BY {group.sql}, {order}" + (self._limit() if self.draw.chance(0.3) else "")
+            return f"SELECT DISTINCT ON ({group.sql}) {shown} {rest}{ends}"
+        if roll < 0.4:
+            return f"SELECT {shown} {rest} QUALIFY {number} {wanted}"
+        outside = f"n {wanted}" + (" AND g IS NOT NULL" if self.draw.chance(0.3) else "")
+        return f"SELECT g, c FROM (SELECT {shown}, {number} AS n {rest}) AS d WHERE {outside}"
 
     def _with(self) -> str:
         parts = []

@@ -20,10 +20,10 @@ from almanaq.suql.syntax.nodes import (
     column,
     derived,
     is_within,
-    keeps_left_alone,
     nodes,
     nodes_of,
     quoted,
+    side_of,
     table_alias,
 )
 from almanaq.suql.text_functions import has_text, own_nodes
@@ -214,19 +214,31 @@ def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
 
 
 def _write_semi_joins(tree: exp.Query) -> None:
-    """`a SEMI JOIN b USING (k)` becomes `a SEMI JOIN b ON a.k = b.k`: qualify would let b's columns be seen."""
+    """`a SEMI JOIN b ON c` becomes `a WHERE EXISTS (SELECT 1 FROM b WHERE c)`, ANTI its NOT: b is not seen."""
     for join in nodes_of(tree, exp.Join):
-        using, block = join.args.get("using"), join.parent
-        if not keeps_left_alone(join) or not using or not isinstance(block, exp.Select):
+        block, item, using = join.parent, join.this, join.args.get("using") or ()
+        kinds = {"SEMI", "ANTI"} & {join.kind, join.side}
+        if not kinds or not isinstance(block, exp.Select):
             continue
-        items = list(from_items(block))
-        before = items[: next(i for i, item in enumerate(items) if item is join.this)]
-        if len(before) != 1 or not before[0].alias_or_name or not join.this.alias_or_name:
+        joins = block.args["joins"]
+        place = next(number for number, each in enumerate(joins) if each is join)
+        if join.args.get("method") or any(side_of(later) in ("RIGHT", "FULL") for later in joins[place:]):
+            raise UnsupportedError(
+                "SEMI and ANTI joins that are NATURAL, or come before a RIGHT or FULL JOIN, are not supported beside "
+                "text functions: write WHERE EXISTS (…), or the join in a query of its own in FROM"
+            )
+        first = block.args["from_"].this
+        if using and (place or not first.alias_or_name or not item.alias_or_name):
             raise UnsupportedError("SEMI and ANTI joins with USING take two items beside text functions: write ON")
-        sides = (before[0].alias_or_name, join.this.alias_or_name)
-        parts = [exp.EQ(this=column(sides[0], name.name), expression=column(sides[1], name.name)) for name in using]
-        join.set("using", None)
-        join.set("on", exp.and_(*parts))
+        sides = first.alias_or_name, item.alias_or_name
+        parts: list[exp.Expr] = [
+            exp.EQ(this=column(sides[0], k.name), expression=column(sides[1], k.name)) for k in using
+        ]
+        parts += [join.args["on"]] if join.args.get("on") is not None else []
+        join.pop()
+        rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=item)).where(*parts, copy=False)
+        found = exp.Exists(this=rows)
+        block.where(exp.Not(this=found) if "ANTI" in kinds else found, copy=False)
 
 
 def _select_limits(tree: exp.Query) -> None:
@@ -294,11 +306,10 @@ def _grouped_names(block: exp.Select, columns: set[str]) -> set[str]:
 
 def _expand_stars(block: exp.Select, catalog: Catalog) -> bool:
     items = list(from_items(block))
-    joins = block.args.get("joins") or ()
-    if any(join.args.get("using") for join in joins) or not all(item.alias_or_name for item in items):
+    using = any(join.args.get("using") for join in block.args.get("joins") or ())
+    if using or not all(item.alias_or_name for item in items):
         return False
-    hidden = {id(join.this) for join in joins if keeps_left_alone(join)}
-    shown = {item.alias_or_name: columns_of(item, catalog) for item in items if id(item) not in hidden}
+    shown = {item.alias_or_name: columns_of(item, catalog) for item in items}
     outputs: list[exp.Expr] = []
     changed = False
     for output in block.expressions:

@@ -26,7 +26,7 @@ def flatten_joins(tree: Node) -> None:
     for join in [node for node in walk(tree) if node.get("type") == "JOIN"]:
         while join["ref_type"] == "CROSS" and join.get("condition") is None and not join.get("using_columns"):
             right = join["right"]
-            if right["type"] != "JOIN" or right["join_type"] not in ("INNER", "LEFT"):
+            if right["type"] != "JOIN" or right["join_type"] not in ("INNER", "LEFT", "SEMI", "ANTI"):
                 break
             if right.get("using_columns") or right["ref_type"] not in ("REGULAR", "CROSS"):
                 break

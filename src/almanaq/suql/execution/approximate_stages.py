@@ -270,9 +270,13 @@ class StageRuns:
         return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)
 
     def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
-        in_order = stage.values_ordered and self.options.candidates is None  # else they come in order of similarity
+        if self.options.candidates is not None:  # they come in order of similarity
+            if stage.values_ordered:
+                stage = replace(stage, values_wanted=None, values_ordered=False)
+            if stage.ordered:
+                stage = replace(stage, semi_join_key=None)
         return StageRun(
-            stage if in_order or not stage.values_ordered else replace(stage, values_wanted=None, values_ordered=False),
+            stage,
             calls,
             ComputedAtoms(self.session, self.renderer, stage.source.args.get("with_")),
             # Where every row is asked about, as many as fill requests that several share.

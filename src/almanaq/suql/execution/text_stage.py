@@ -170,7 +170,8 @@ class StageRun:
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
         self._chances = _Chances()
-        asks = calls_of(stage.inputs, calls) if len(stage.inputs) == 1 else None  # of several, one may do
+        free = len(stage.inputs) == 1 and not stage.ordered  # of several, one may do; the first is not to be overtaken
+        asks = calls_of(stage.inputs, calls) if free else None
         wanted, ordered = stage.values_wanted, stage.values_ordered
         self._semi_join = SemiJoinQueue(
             stage.semi_join_key, math.ceil(speculation), asks, wanted=wanted, ordered=ordered

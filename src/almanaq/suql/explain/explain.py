@@ -168,7 +168,8 @@ def _describe(stage: TextStage, plan: Plan, show: _PlanText) -> str:
 
 
 def _describe_semi_join(stage: TextStage) -> str:
-    stop = f"stop after one row for each value of {stage.semi_join_key}"
+    which = "the first row in that order" if stage.ordered else "one row"
+    stop = f"stop after {which} for each value of {stage.semi_join_key}"
     if stage.values_wanted is None:
         return stop
     if not stage.values_ordered:

@@ -13,7 +13,7 @@ from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_o
 from almanaq.suql.plan.joins import has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, tables_in, where_of
-from almanaq.suql.syntax.nodes import is_comma, keeps_left_alone, nodes, nodes_of, side_of
+from almanaq.suql.syntax.nodes import is_comma, nodes, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -179,21 +179,18 @@ def _merge(tree: exp.Query, blocks: list[exp.Select]) -> exp.Query:
 
 
 def _find_apart(block: exp.Select) -> Iterator[exp.Select]:
-    """Yield the blocks that one with outer, SEMI or ANTI joins reads, and that are not to be merged into it.
+    """Yield the blocks that one with outer joins reads, and that are not to be merged into it.
 
     Without a WHERE or LIMIT there is nothing to filter or to stop by: a table by itself is read without being copied.
     """
     narrows = block.args.get("limit") or block.args.get("where")
-    joined = block.args.get("joins") or ()
-    hidden = {id(join.this) for join in joined if keeps_left_alone(join)}
-    for item in from_items(block) if hidden or any(map(side_of, joined)) else ():
+    for item in from_items(block) if any(map(side_of, block.args.get("joins") or ())) else ():
         holder = find_cte(item) if isinstance(item, exp.Table) else item
         inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
         if not isinstance(inner, exp.Select):
             continue
         commas = [join for join in inner.args.get("joins") or () if is_comma(join)]
-        merges = narrows and id(item) not in hidden and keeps_rows(block, item.alias_or_name)
-        if not merges or (commas and has_outer_join(inner)):
+        if not (narrows and keeps_rows(block, item.alias_or_name)) or (commas and has_outer_join(inner)):
             yield inner
         for join in commas if not has_outer_join(inner) else ():
             join.set("kind", "CROSS")  # what follows must see the items before it
@@ -229,7 +226,7 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     Of `a LEFT JOIN (SELECT id, answer(…) AS b FROM t) AS d ON d.id = a.id` it asks for rows that have a match in a.
 
     A row that fails the condition outside is dropped there anyway, and no other row depends on it. Below a LIMIT, a
-    window or an aggregate one would, so conditions are pushed past grouping only where they are about its keys.
+    window or an aggregate one would, so conditions are pushed past those only where they are about their keys.
     """
     blocks = nodes_of(tree, exp.Select)
     for block in blocks if len(blocks) > 1 and has_text(tree) else ():
@@ -290,9 +287,7 @@ def _is_open(block: exp.Select) -> bool:
     distinct = block.args.get("distinct")
     if (distinct is not None and distinct.args.get("on") is not None) or sets_in(block.expressions):
         return False
-    if any(isinstance(node, exp.Window) for node in own_nodes(block)) or any(
-        isinstance(i, exp.Star) for i in block.expressions
-    ):
+    if any(isinstance(item, exp.Star) for item in block.expressions):
         return False
     group = block.args.get("group")
     if group is not None and any(group.args.get(clause) for clause in _CUTS):
@@ -303,6 +298,8 @@ def _is_open(block: exp.Select) -> bool:
 def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
     group = block.args.get("group")
     key = not is_aggregated(block) or (group is not None and node in group.expressions)
+    windows = [window for window in own_nodes(block) if isinstance(window, exp.Window)]
+    key = key and all(node in (window.args.get("partition_by") or ()) for window in windows)
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
 
 

@@ -13,6 +13,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
+from almanaq.suql.plan.first_rows import FirstRows, derive_first_rows, mark_first_rows, split_first_rows
 from almanaq.suql.plan.joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.sites import (
@@ -115,6 +116,7 @@ def build_plan(
 ) -> LogicalPlan:
     """Return the logical plan of a bound query, whose tree it uses up; asks neither a database nor a model."""
     builder, marked, certain = _Builder(catalog, prefix), keep_unknown(tree), shows_only_certain_rows(tree)
+    mark_first_rows(tree)
     root = exp.Subquery(this=tree)
     compiled = builder.query(root.this)
     output, evidence = number_outputs(compiled, builder.blocks)
@@ -131,6 +133,7 @@ class _Builder:
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
         self._limits: list[SemiJoinLimit] = []
+        self._firsts: list[FirstRows] = []
         self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
@@ -173,9 +176,14 @@ class _Builder:
             if is_by_chance(block):
                 blocks.draw_first(block, self._name("drawn"))
             return self._text_block(block)
+        rows = self._name("rows")
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
-        units = ask_lazily([text_unit(call) for call in outside], block)
-        inner = blocks.derive(block, self._name("rows"), units)
+        first = derive_first_rows(block, rows) if not outside else None
+        if first is not None:
+            self._firsts.append(first)
+            inner = first.block
+        else:
+            inner = blocks.derive(block, rows, ask_lazily([text_unit(call) for call in outside], block))
         inner.replace(self.query(inner))
         return block
 
@@ -195,6 +203,7 @@ class _Builder:
         return (
             blocks.split_groups(block, name)
             or blocks.split_sets(block, name)
+            or split_first_rows(block, name)
             or blocks.split_windows(block, name)
             or blocks.split_ordering(block, name)
             or blocks.split_nested_calls(block, name)
@@ -233,6 +242,8 @@ class _Builder:
         one = next((one.with_place() for one in self._limits if one.block is block), None)
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
         stage = one.apply_to(stage, labels) if one is not None else stage
+        first = next((each for each in self._firsts if each.block is block), None)
+        stage = first.apply_to(stage, labels) if first is not None else stage
         if marked is not None:
             stage = replace(stage, keeps_unknown=True)
             self.keeping_unknown.add(marked)

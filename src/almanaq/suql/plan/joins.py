@@ -103,7 +103,7 @@ def needed_matches(block: exp.Select, item: exp.Expr) -> list[exp.Expr]:
     place = next(i for i, other in enumerate(from_items(block)) if other is item)
     for at, join in enumerate(block.args.get("joins") or (), 1):
         later = ("", "RIGHT") if at > place and keeps_rows(block, name, at) else ()
-        if join.args.get("on") is not None and side_of(join) in (("", "LEFT", "ANTI") if at == place else later):
+        if join.args.get("on") is not None and side_of(join) in (("", "LEFT") if at == place else later):
             found += _has_matches(block, join, name)
     return found
 

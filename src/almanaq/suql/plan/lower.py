@@ -155,9 +155,9 @@ class _Lowering:
         select = self._rows(aliased(copy_tree(self._row), ROW))
         if block.direct and block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
-        ordered = block.stop_after is not None and bool(block.order)
-        if ordered:
-            keys = [self._resolve(node) for node in block.order]
+        order = block.order if block.stop_after is not None else block.first_by if block.first_only else ()
+        if order:
+            keys = [self._resolve(node) for node in order]
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
@@ -165,10 +165,13 @@ class _Lowering:
         if block.first_only and block.semi_join_key is not None:
             semi_join_key = "semi_join_key"
             select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
-            self._order_values(select, block)
+            if not order:
+                self._order_values(select, block)
         self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
-        stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
+        stage = TextStage(
+            self._kept, block.name, select, inputs, predicate, block.stop_after, bool(order), semi_join_key
+        )
         stage = replace(stage, keeps_unknown=block.keeps_unknown)
         if semi_join_key is None:
             return stage

@@ -102,6 +102,7 @@ class TextBlock:
         late: evaluate text that only the output needs for the rows that are returned.
         semi_join_key: expression for each value of which one row will do;
             `first_only` says that the text filter stops there.
+        first_by: that one has to be the first in this order; (): any will do.
         values_wanted: so many of these values will do; None: all are wanted.
         values_ordered: these have to be the least of those that have a row which passes.
         keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/text_blocks.py`).
@@ -127,6 +128,7 @@ class TextBlock:
     late: bool = False
     semi_join_key: exp.Expr | None = None
     first_only: bool = False
+    first_by: tuple[exp.Expr, ...] = ()
     values_wanted: int | None = None
     values_ordered: bool = False
     keeps_unknown: bool = False
@@ -192,7 +194,7 @@ class TextStage:
         source: SELECT of ROW, documents, questions, structured atoms, columns that computed atoms need, keys.
         predicate: rows that are not TRUE are dropped; None keeps all and stores the computed columns.
         stop_after: stop when so many rows passed; `ordered` says that they must be the first in source order.
-        semi_join_key: column of the source for each value of which one row that passes will do.
+        semi_join_key: column of the source for each value of which one row that passes will do; `ordered`: the first.
         values_wanted: so many of its values will do; None: all are wanted.
         values_ordered: the source gives its values in order, and the first that have a row which passes are wanted.
         keeps_unknown: rows that a failed call leaves undecided are kept too.

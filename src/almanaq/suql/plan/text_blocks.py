@@ -25,7 +25,7 @@ from almanaq.suql.plan.sites import (
     qualified,
 )
 from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
-from almanaq.suql.syntax.nodes import aliased, column, keeps_left_alone, nodes
+from almanaq.suql.syntax.nodes import aliased, column, nodes
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -160,10 +160,9 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
     blocks.expand_output_names(at)
     at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
     evidence: list[tuple[str, str]] = []
-    unseen = {id(join.this) for join in at.args.get("joins") or () if keeps_left_alone(join)}
     for item in from_items(at):
         name = _block_read(item, text_blocks)
-        if name is None or id(item) in unseen or at.args.get("distinct"):  # which a hidden column would take part in
+        if name is None or at.args.get("distinct"):  # which a hidden column would take part in
             continue
         hidden = f"e{len(evidence)}"
         if isinstance(item, exp.Subquery):
@@ -282,7 +281,8 @@ def _find_gathered(made: exp.Expr | None) -> exp.Expr | None:
 
 
 def _gives_each_row(block: exp.Select) -> bool:
-    if any(block.args.get(clause) for clause in ("group", "having", "distinct", "qualify")):
+    distinct = block.args.get("distinct")
+    if block.args.get("group") or block.args.get("having") or (distinct is not None and not distinct.args.get("on")):
         return False
     return not any(isinstance(node, exp.AggFunc) for output in block.expressions for node in own_nodes(output))
 

@@ -95,14 +95,8 @@ def is_comma(join: exp.Join) -> bool:
 
 
 def side_of(join: exp.Join) -> str:
-    """Return whose rows a join keeps without a match: LEFT, RIGHT or FULL; ANTI keeps no others, "" none."""
-    kind = str(join.args.get("kind") or "").upper()
-    return kind if kind in ("FULL", "ANTI") else str(join.args.get("side") or "").upper()
-
-
-def keeps_left_alone(join: exp.Join) -> bool:
-    """Return whether the other clauses do not see what a join brings in: SEMI and ANTI."""
-    return not {"SEMI", "ANTI"}.isdisjoint((join.args.get("kind"), join.args.get("side")))
+    """Return whose rows a join keeps without a match: LEFT, RIGHT or FULL; "" none."""
+    return "FULL" if join.kind == "FULL" else join.side
 
 
 LONG_CHAIN = 16

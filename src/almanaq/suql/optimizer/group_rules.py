@@ -1,0 +1,160 @@
+"""Rewrites of blocks that group: no text of groups that are not shown, and one row where a greatest is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from almanaq.suql.catalog.sources import AGGREGATES, find_cte, is_grouped
+from almanaq.suql.plan.blocks import expand_output_names, is_aggregated
+from almanaq.suql.plan.joins import number_in
+from almanaq.suql.plan.predicates import conjuncts
+from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows, where_of
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of
+from almanaq.suql.text_functions import has_text, is_by_chance, own_nodes, own_text_calls
+
+_ROWS = "_rows"
+"""The derived table of the row that has the greatest or the least value."""
+_APART = ("rollup", "cube", "grouping_sets", "totals")
+
+
+def keyed_conditions(tree: exp.Query) -> exp.Query:
+    """Repeat conditions of HAVING about the keys of GROUP BY, and of QUALIFY about those of PARTITION BY, in WHERE.
+
+    Before: `SELECT city, count(DISTINCT answer(…)) FROM t GROUP BY city HAVING city = 'Rome'` asks for every row.
+    After: it asks for the rows in Rome.
+
+    All rows of a group, or of a partition, meet such a condition or none does.
+    """
+    for block in nodes_of(tree, exp.Select):
+        if not has_text(block):
+            continue
+        keys = _grouping_keys(block)
+        found = [part for part in _parts_of(block, "having") if keys and _is_about(part, keys)]
+        if not is_aggregated(block):
+            windows = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+            parts = _parts_of(block, "qualify") if windows else []
+            found += [
+                p for p in parts if all(_is_about(p, window.args.get("partition_by") or ()) for window in windows)
+            ]
+        block.where(*(exp.paren(part.copy(), copy=False) for part in found), copy=False)
+    return tree
+
+
+def shown_groups(tree: exp.Query) -> exp.Query:
+    """Drop the rows of groups that HAVING or LIMIT leaves out, where no answer decides it.
+
+    Before: `SELECT city, count(*) FILTER (WHERE answer(…) = 'Yes') FROM t GROUP BY city HAVING count(*) > 9` asks for
+    every row; so does `… GROUP BY city ORDER BY count(*) DESC LIMIT 3`.
+    After: WHERE has `city IN (SELECT city FROM t GROUP BY city HAVING count(*) > 9) OR city IS NULL`.
+
+    Whole groups stay, and HAVING, ORDER BY and LIMIT decide again: one group more, as that of NULL, changes nothing.
+    """
+    for block in nodes_of(tree, exp.Select):
+        if has_text(block):
+            _keep_shown_groups(block)
+    return tree
+
+
+def _keep_shown_groups(block: exp.Select) -> None:
+    keys, having = _grouping_keys(block), _parts_of(block, "having")
+    rows = [part for clause in CLAUSES_OF_ROWS for part in _listed(block.args.get(clause))]
+    asked = any(is_grouped(call, block) for call in own_text_calls(block))
+    if not keys or not asked or not all(map(_may_stand_twice, [*keys, *rows])):
+        return
+    decided = [part for part in having if not (has_text(part) or is_by_chance(part))]
+    kept = take_rows(copy_tree(block))
+    kept.set("expressions", [key.copy() for key in keys])
+    kept.set("group", block.args["group"].copy())
+    kept.having(*(part.copy() for part in decided), copy=False)
+    if len(decided) == len(having):
+        _limit(kept, block)
+    if not all(_is_about(part, keys) for part in decided) or kept.args.get("limit") is not None:
+        key = keys[0].copy() if len(keys) == 1 else exp.Tuple(expressions=[key.copy() for key in keys])
+        shown = exp.In(this=key, query=exp.Subquery(this=kept))
+        unknown = [exp.Is(this=exp.paren(key.copy(), copy=False), expression=exp.null()) for key in keys]
+        block.where(exp.or_(shown, *unknown, copy=False), copy=False)
+
+
+def _limit(kept: exp.Select, block: exp.Select) -> None:
+    """Cut the keys as ORDER BY and LIMIT of their block do, where neither an answer nor a window stands between."""
+    limit = number_in(block.args.get("limit")) if isinstance(block.args.get("limit"), exp.Limit) else None
+    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
+    windows = any(isinstance(node, exp.Window) for node in own_nodes(block))
+    if limit is None or offset is None or windows or block.args.get("distinct") is not None:
+        return
+    expand_output_names(block)
+    order = block.args.get("order")
+    if order is not None and not (has_text(order) or is_by_chance(order)):
+        kept.set("order", order.copy())
+        kept.limit(limit + offset, copy=False)
+
+
+def ordered_extremes(tree: exp.Query) -> exp.Query:
+    """Look for the greatest or the least value from its end of the order, where only rows that pass count.
+
+    Before: `SELECT max(day) FROM t WHERE answer(…) = 'Yes'` asks for every row.
+    After: `SELECT max(_rows.v) FROM (SELECT day AS v FROM t WHERE day IS NOT NULL AND answer(…) = 'Yes' ORDER BY day
+    DESC LIMIT 1) AS _rows` stops at the first that passes.
+    """
+    for block in nodes_of(tree, exp.Select):
+        where = where_of(block)
+        if where is not None and has_text(where) and len(block.expressions) == 1:
+            _take_first(block)
+    return tree
+
+
+def _take_first(block: exp.Select) -> None:
+    aggregate = block.expressions[0].unalias()
+    others = ("group", "having", "qualify", "distinct", "order", "limit", "offset")
+    if type(aggregate) not in (exp.Max, exp.Min) or any(block.args.get(clause) for clause in others):
+        return
+    value = aggregate.this
+    nested = value.find(exp.Query, exp.AggFunc, exp.Window)
+    if aggregate.expressions or not value.find(exp.Column) or nested or has_text(value) or is_by_chance(block):
+        return
+    ordered = exp.Ordered(this=value.copy(), desc=type(aggregate) is exp.Max, nulls_first=False)
+    known = exp.Not(this=exp.Is(this=exp.paren(value.copy(), copy=False), expression=exp.null()))
+    inner = take_rows(block)
+    inner.set("expressions", [aliased(value.copy(), "v")])
+    inner.set("order", exp.Order(expressions=[ordered]))
+    inner.where(known, copy=False).limit(1, copy=False)
+    block.set("from_", exp.From(this=derived(inner, _ROWS)))
+    value.replace(column(_ROWS, "v"))
+
+
+def _grouping_keys(block: exp.Select) -> list[exp.Expr]:
+    group = block.args.get("group")
+    return [] if group is None or any(group.args.get(kind) for kind in _APART) else group.expressions
+
+
+def _parts_of(block: exp.Select, clause: str) -> list[exp.Expr]:
+    given = block.args.get(clause)
+    return conjuncts(given.this) if given is not None else []
+
+
+def _is_about(part: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
+    """Return whether a condition has the same value in all rows that have the same keys."""
+    if has_text(part) or is_by_chance(part):
+        return False
+    pending, read = [part], False
+    while pending:
+        node = pending.pop()
+        if node in keys:
+            read = True
+        elif isinstance(node, (exp.Column, exp.Query, exp.Window, *AGGREGATES)):
+            return False
+        else:
+            pending += node.iter_expressions()
+    return read
+
+
+def _may_stand_twice(part: exp.Expr) -> bool:
+    """Return whether a part of a query gives the same at two places, and asks nothing."""
+    members = [cte for table in nodes_of(part, exp.Table) if (cte := find_cte(table)) is not None]
+    return not any(has_text(node) or is_by_chance(node) or node.find(exp.Limit, exp.Fetch) for node in (part, *members))
+
+
+def _listed(given: exp.Expr | list[exp.Expr] | None) -> list[exp.Expr]:
+    return given if isinstance(given, list) else [] if given is None else [given]
