@@ -184,10 +184,26 @@ class Maker:
         parts = [part for part in (asked, boolean(self.draw, scope) if self.draw.chance(0.3) else None) if part]
         rest = f"FROM {text} WHERE {' AND '.join(parts)}" if parts else f"FROM {text}"
         group, roll = self.rng.choice(by), self.rng.random()
-        if roll < 0.2:
-            measured = self.rng.choice(scope.of("int", "num", "date", free=False) or by)
-            return f"SELECT {self.rng.choice(('max', 'min'))}({measured.sql}) AS m {rest}"
-        return self._some_groups(scope, group, rest) if roll < 0.5 else self._numbered(scope, group, rest)
+        if roll < 0.4:
+            return self._one_of_each(scope, by, rest)
+        return self._some_groups(scope, group, rest) if roll < 0.65 else self._numbered(scope, group, rest)
+
+    def _one_of_each(self, scope: Scope, by: list[Col], rest: str) -> str:
+        measured = self.rng.choice(scope.of("int", "num", "date", free=False) or by)
+        extreme = f"{self.rng.choice(('max', 'min'))}({measured.sql})"
+        groups = [column.sql for column in self.rng.sample(by, min(len(by), self.rng.choice((1, 1, 2))))]
+        shown = ", ".join(f"{node} AS g{i}" for i, node in enumerate(groups))
+        order = ", ".join(f"{i + 1}{self._direction()}" for i in range(len(groups)))
+        ends = f" ORDER BY {order}{self._limit()}" if self.draw.chance(0.4) else ""
+        return self.rng.choice(
+            (
+                f"SELECT {extreme} AS m {rest}",
+                f"SELECT count(DISTINCT {groups[0]}) AS n {rest}",
+                f"SELECT DISTINCT {shown} {rest}{ends}",
+                f"SELECT {shown} {rest} GROUP BY {', '.join(groups)}{ends}",
+                f"SELECT {shown}, {extreme} AS m {rest} GROUP BY {', '.join(groups)}{ends}",
+            )
+        )
 
     def _some_groups(self, scope: Scope, group: Col, rest: str) -> str:
         sizes, values = "count(*) > 1", f"{group.sql} >= {constant(self.draw, group.type)}"

@@ -116,15 +116,24 @@ NUMBERED = "row_number() OVER (PARTITION BY city ORDER BY id DESC)"
     [
         (f"SELECT id, answer(body, 'who?') FROM t QUALIFY {NUMBERED} = 1", 2),
         ("SELECT DISTINCT ON (city) answer(body, 'who?'), id + 1 AS j FROM t ORDER BY city, j DESC LIMIT 1", 1),
+        (f"SELECT id, {NUMBERED} AS n, answer(body, 'who?') FROM t ORDER BY id LIMIT 2", 2),
         (f"SELECT id, answer(body, 'who?') AS a FROM t QUALIFY {NUMBERED} = 1 AND a <> 'nobody'", 2),
         # The first that passes: of Rome the 12th, of Oslo the 11th does not, the 9th does.
         (f"SELECT id FROM t WHERE {CALM} QUALIFY {NUMBERED} = 1", 3),
         (f"SELECT id, answer(body, 'who?') FROM t WHERE {CALM} QUALIFY {NUMBERED} < 2", 3 + 2),
         (f"SELECT DISTINCT ON (city) city, id FROM t WHERE {CALM} ORDER BY city, id DESC", 3),
+        (f"SELECT city, max(id) FROM t WHERE {CALM} GROUP BY city HAVING max(id) > 9", 3),
+        # Any one that passes will do.
+        (f"SELECT DISTINCT city FROM t WHERE {CALM}", 5),
+        (f"SELECT city FROM t WHERE {CALM} GROUP BY city ORDER BY city LIMIT 1", 2),
+        (f"SELECT count(DISTINCT city) FROM t WHERE {CALM}", 5),
+        ("SELECT DISTINCT a.id FROM t AS a JOIN t AS b USING (city) WHERE answer(b.body, 'calm?') = 'Yes'", 8),
         (f"SELECT id FROM (SELECT id, {NUMBERED} AS n FROM t WHERE {CALM}) AS d WHERE n <= 1", 3),
         (f"WITH d AS (SELECT id, {NUMBERED} AS n FROM t WHERE {CALM}) SELECT id FROM d WHERE n = 1", 3),
         # All are needed where other rows are read, counted, or cut.
         (f"SELECT id FROM t WHERE {CALM} QUALIFY {NUMBERED} = 2", 12),
+        (f"SELECT city, max(id), count(*) FROM t WHERE {CALM} GROUP BY city", 12),
+        (f"SELECT city, count(*) FROM t WHERE {CALM} GROUP BY CUBE (city) HAVING city IS NOT NULL", 12),
         (f"SELECT id, count(*) OVER (PARTITION BY city) FROM t WHERE {CALM} QUALIFY {NUMBERED} = 1", 12),
         (f"WITH d AS (SELECT id, {NUMBERED} AS n FROM t WHERE {CALM}) SELECT * FROM d WHERE n = 1 UNION FROM d", 12),
         (f"SELECT id FROM (SELECT id, {NUMBERED} AS n FROM t WHERE {CALM} ORDER BY id LIMIT 3) AS d WHERE n = 1", 12),

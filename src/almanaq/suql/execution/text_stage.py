@@ -18,6 +18,8 @@ from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, Row
 from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 
+_FAILED_PER_TRIAL = 8
+
 
 class SemiJoinQueue:
     """Holds candidates back whose value is being tried, and drops those whose value has passed.
@@ -27,7 +29,8 @@ class SemiJoinQueue:
 
     Args:
         column: holds the value; None holds nothing back.
-        most: candidates of one value that may be tried at once.
+        most: candidates of one value that may be tried at once; one more for every eight that did not pass, so that
+            a value which has none is soon known, and no more than an eighth is asked in vain.
         asks: gives what names all that a candidate may ask; None where that does not say what it costs.
         wanted: so many values will do; None: all are wanted.
         ordered: these have to be the first that pass, in the order of the source.
@@ -50,6 +53,7 @@ class SemiJoinQueue:
         self._passed: dict[int, int] = {}  # by number: the place of its value
         self._undecided: defaultdict[Any, set[int]] = defaultdict(set)  # numbers that are being tried, or wait
         self._tried: Counter[Any] = Counter()
+        self._failed: Counter[Any] = Counter()
         self._under_way: dict[int, tuple[Any, int]] = {}
         self._waiting: defaultdict[Any, dict[int, Candidate]] = defaultdict(dict)  # by number
         self._alike: defaultdict[int, list[tuple[Any, int]]] = defaultdict(list)  # values and numbers that wait
@@ -98,7 +102,7 @@ class SemiJoinQueue:
             self._decide(value, candidate.number)
             return True
         self._undecided[value].add(candidate.number)
-        if self._tried[value] >= self._most and asks not in self._known:
+        if self._tried[value] >= self._most + self._failed[value] // _FAILED_PER_TRIAL and asks not in self._known:
             self._waiting[value][candidate.number] = candidate
             if self._asks is not None:
                 self._alike[asks].append((value, candidate.number))
@@ -117,8 +121,12 @@ class SemiJoinQueue:
         if passes:
             self._passed[number] = self._places[value]
             self._find(value)
-        elif waiting := self._waiting.get(value):
-            self._enqueue_ready(waiting.pop(next(iter(waiting))), costs=True)
+        else:
+            self._failed[value] += 1
+            waiting = self._waiting.get(value, {})
+            more = 1 if self._failed[value] % _FAILED_PER_TRIAL else 2
+            for other in list(waiting)[:more]:
+                self._enqueue_ready(waiting.pop(other), costs=True)
         if asked and self._asks is not None:
             self._known.add(asks)
             for other, place in self._alike.pop(asks, ()):

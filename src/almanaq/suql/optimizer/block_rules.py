@@ -63,8 +63,8 @@ def exists_stop(block: TextBlock) -> TextBlock:
     After: for each t, it asks until one passes; under a LIMIT of 3 until three have one (the first three, by ORDER BY).
 
     The block is read by that EXISTS alone, which is true by one row as by many. So is `IN (SELECT y …)`: of each y one
-    row will do. Of `DISTINCT ON (k)`, and of rows that `row_number() OVER (PARTITION BY k …)` calls 1, the first that
-    passes is the one of each k.
+    row will do. So does DISTINCT, and GROUP BY without aggregates. Of `DISTINCT ON (k)`, of `max(x) … GROUP BY k`, and
+    of rows that `row_number() OVER (PARTITION BY k …)` calls 1, the first that passes is the one of each k.
     """
     return replace(block, first_only=True) if block.filtered and block.semi_join_key is not None else block
 

@@ -111,7 +111,7 @@ def _take_first(block: exp.Select) -> None:
     if type(aggregate) not in (exp.Max, exp.Min) or any(block.args.get(clause) for clause in others):
         return
     value = aggregate.this
-    nested = value.find(exp.Query, exp.AggFunc, exp.Window)
+    nested = value.find(exp.Query, exp.AggFunc, exp.Window, exp.Distinct)
     if aggregate.expressions or not value.find(exp.Column) or nested or has_text(value) or is_by_chance(block):
         return
     ordered = exp.Ordered(this=value.copy(), desc=type(aggregate) is exp.Max, nulls_first=False)

@@ -121,7 +121,7 @@ def keeps_each_row(block: exp.Select, made: set[str], *, cut: bool) -> bool:
 
 
 def is_aggregated(block: exp.Select) -> bool:
-    return bool(block.args.get("group") or block.args.get("having") or _aggregates(block))
+    return bool(block.args.get("group") or block.args.get("having") or aggregates_in(block))
 
 
 def is_cut_or_grouped(block: exp.Select) -> bool:
@@ -294,7 +294,7 @@ def split_groups(block: exp.Select, name: str) -> bool:
     holder = exp.Tuple(expressions=parts)  # gives every part a parent while its pieces are replaced
     holder.parent = block
     outputs: dict[str, exp.Expr] = {}
-    for node in _aggregates(holder):  # first: a key inside an aggregate is a column of the rows
+    for node in aggregates_in(holder):  # first: a key inside an aggregate is a column of the rows
         label = f"a{len(outputs)}"
         outputs[label] = node.copy()
         node.replace(column(name, label))
@@ -340,7 +340,7 @@ def _group_keys(block: exp.Select) -> list[exp.Expr]:
     return list({key.sql(): key for key in keys_in(group)}.values())
 
 
-def _aggregates(tree: exp.Expr) -> list[exp.Expr]:
+def aggregates_in(tree: exp.Expr) -> list[exp.Expr]:
     """Return the outermost aggregates of a block's own expressions; a window's own function is none."""
     found: list[exp.Expr] = []
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, from_items
-from almanaq.suql.plan.blocks import derive, is_aggregated, sets_in
-from almanaq.suql.plan.joins import keeps_rows
+from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, sets_in
+from almanaq.suql.plan.joins import keeps_rows, number_in
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import where_of
 from almanaq.suql.plan.stages import TextBlock
@@ -20,7 +20,7 @@ _FIRST_ONLY = "first_only"
 
 
 def split_first_rows(block: exp.Select, name: str) -> bool:
-    """Let QUALIFY or DISTINCT ON choose rows in a derived table where no answer decides it; say whether they do.
+    """Let QUALIFY, DISTINCT ON, or LIMIT above windows choose rows where no answer decides it; say whether they do.
 
     `SELECT f(a) FROM t QUALIFY row_number() OVER w = 1` becomes
     `SELECT f(d.a) FROM (SELECT a, row_number() OVER w AS u0 FROM t) AS d WHERE d.u0 = 1`: other rows are not asked.
@@ -28,18 +28,19 @@ def split_first_rows(block: exp.Select, name: str) -> bool:
     `SELECT f(d.a) FROM (SELECT DISTINCT ON (k) a, k, b FROM t ORDER BY k, b) AS d ORDER BY d.k, d.b`.
     """
     qualify, distinct, order = (block.args.get(clause) for clause in ("qualify", "distinct", "order"))
-    windows = _windows(block)
-    choosing = windows if qualify is not None else [*_keys_of_distinct(block), *([order] if order else []), *windows]
     asked = [part for part in (*block.expressions, qualify) if part is not None and has_text(part)]
-    chooses = bool(windows) if qualify is not None else bool(_keys_of_distinct(block))
-    if not chooses or not asked or any(map(has_text, choosing)) or is_aggregated(block) or sets_in(block.expressions):
+    if not asked or is_aggregated(block) or sets_in(block.expressions):
         return False
-    if qualify is not None:
+    windows, keys = _windows(block), _keys_of_distinct(block)
+    if windows and not any(map(has_text, windows)) and (qualify is not None or block.args.get("limit") is not None):
         shows_first = _is_first(block)
         inner = derive(block, name, [node for node in windows if node.find_ancestor(exp.Window, exp.Query) is block])
-        block.where(block.args.pop("qualify").this, copy=False)
+        if qualify is not None:
+            block.where(block.args.pop("qualify").this, copy=False)
         inner.meta[_FIRST_ONLY] = shows_first
         return True
+    if not keys or windows or any(map(has_text, [*keys, *([order] if order is not None else [])])):
+        return False
     chosen = {clause: part.copy() for clause, part in (("distinct", distinct), ("order", order)) if part is not None}
     inner = derive(block, name, [])
     for clause, part in chosen.items():
@@ -71,59 +72,117 @@ def mark_first_rows(tree: exp.Query) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """A block of which the first row of each group of equal keys, in an order, will do.
+    """A block of which the first row of each group of equal keys, in an order, will do; () any row.
 
     Attributes:
         keys: outputs of the block, by name.
         order: other outputs, with their directions.
+        wanted: so many groups will do, because of a LIMIT; None: all are wanted.
+        ordered: these have to be the first in the order of the keys.
     """
 
     block: exp.Select
-    keys: tuple[str, ...]
-    order: tuple[tuple[str, exp.Ordered], ...]
+    keys: tuple[tuple[str, exp.Ordered], ...]
+    order: tuple[tuple[str, exp.Ordered], ...] = ()
+    wanted: int | None = None
+    ordered: bool = False
 
     def apply_to(self, stage: TextBlock, labels: list[str]) -> TextBlock:
         """Return the stage that the block became, which may stop at the first row of each group that passes."""
         outputs = dict(zip(labels, stage.outputs, strict=False))
-        order = []
-        for label, key in self.order:
-            order.append(key.copy())
-            order[-1].set("this", outputs[label].copy())
         # A number for each group: keys may be several, NULL, or equal by a collation.
-        keys = [exp.Ordered(this=outputs[label].copy()) for label in self.keys]
-        number = exp.Window(this=exp.DenseRank(), order=exp.Order(expressions=keys))
-        return replace(stage, semi_join_key=number, first_by=tuple(order))
+        groups = exp.Order(expressions=[_ordered(outputs[label], key) for label, key in self.keys])
+        return replace(
+            stage,
+            semi_join_key=exp.Window(this=exp.DenseRank(), order=groups),
+            first_by=tuple(_ordered(outputs[label], key) for label, key in self.order),
+            values_wanted=self.wanted,
+            values_ordered=self.ordered,
+        )
+
+
+def _ordered(node: exp.Expr, like: exp.Ordered) -> exp.Ordered:
+    made = like.copy()
+    made.set("this", node.copy())
+    return made
 
 
 def derive_first_rows(block: exp.Select, name: str) -> FirstRows | None:
     """Move the rows of a block, decided by text in WHERE, into a derived table; None where it needs all of them.
 
-    It needs the first of each group where it has DISTINCT ON, or reads of `row_number()` only the rows numbered 1.
+    It needs one row of each group where it has DISTINCT or GROUP BY without aggregates, and the first in an order where
+    it has DISTINCT ON, `max` or `min` of one value, or reads of `row_number()` only the rows numbered 1.
     """
-    windows, order = _windows(block), block.args.get("order")
-    keys = _keys_of_distinct(block)
-    if is_aggregated(block) or sets_in(block.expressions):
+    found = None if sets_in(block.expressions) else _find_keys(block)
+    if found is None:
         return None
-    ordered = order.expressions if order is not None else []
-    if windows:
-        first, *others = windows
-        if not (block.meta.get(_FIRST_ONLY) or _is_first(block)) or not _is_row_number(first):
-            return None
-        if any(other != first for other in others):
-            return None
-        keys = first.args.get("partition_by") or []
-        ordered = first.args["order"].expressions if first.args.get("order") is not None else []
-    parts = [*keys, *ordered]
-    constant = any(not part.find(exp.Column) for part in parts)
-    if not keys or constant or any(has_text(part) or is_by_chance(part) for part in parts):
+    keys = [key.copy() for key in found[0] if key.find(exp.Column)]
+    order = [key.copy() for key in found[1] if key.find(exp.Column)]
+    parts = [*keys, *(key.this for key in order)]
+    if not keys or any(has_text(part) or is_by_chance(part) or part.find(exp.Query) for part in parts):
         return None
-    units = [*keys, *(key.this for key in ordered)]
+    by_key, wanted, ordered = _wanted(block, keys)
     labels: dict[str, str] = {}
-    for unit in units:
-        labels.setdefault(unit.sql(), f"u{len(labels)}")
-    by = tuple((labels[key.this.sql()], key.copy()) for key in ordered)
-    names = tuple(labels[key.sql()] for key in keys)
-    return FirstRows(derive(block, name, units), names, by)
+    for part in parts:
+        labels.setdefault(part.sql(), f"u{len(labels)}")
+    inner = derive(block, name, [part.copy() for part in parts])  # the block goes on to name them as it did
+    keyed, first = (tuple((labels[key.this.sql()], key) for key in listed) for listed in (by_key, order))
+    return FirstRows(inner, keyed, first, wanted, ordered)
+
+
+def _find_keys(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] | None:
+    """Return what tells the groups of a block apart, and the order whose first row it shows of each."""
+    windows, distinct, order = _windows(block), block.args.get("distinct"), block.args.get("order")
+    if is_aggregated(block):
+        return _find_groups(block) if not windows else None
+    if not windows and distinct is not None:
+        keys = _keys_of_distinct(block)
+        if keys:
+            return keys, order.expressions if order is not None else []
+        return [item.unalias() for item in block.expressions], []
+    shows_first = block.meta.get(_FIRST_ONLY) or _is_first(block)
+    if not windows or not shows_first or not _is_row_number(windows[0]) or any(w != windows[0] for w in windows):
+        return None
+    first = windows[0].args.get("order")
+    return windows[0].args.get("partition_by") or [], first.expressions if first is not None else []
+
+
+def _find_groups(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] | None:
+    group = block.args.get("group")
+    keys = group.expressions if group is not None else []
+    clauses = (block.args.get(clause) for clause in ("having", "order"))
+    parts = [*block.expressions, *(clause for clause in clauses if clause is not None)]
+    found = [node for part in parts for node in aggregates_in(part)]
+    if group is not None and any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
+        return None
+    if not found:
+        return keys, []
+    aggregate = found[0]
+    if any(other != aggregate for other in found) or aggregate.expressions:
+        return None
+    if isinstance(aggregate, exp.Max | exp.Min) and keys and not isinstance(aggregate.this, exp.Distinct):
+        descending = isinstance(aggregate, exp.Max)
+        return keys, [exp.Ordered(this=aggregate.this.copy(), desc=descending, nulls_first=False)]
+    if isinstance(aggregate, exp.Count) and isinstance(aggregate.this, exp.Distinct) and not keys:
+        return list(aggregate.this.expressions), []
+    return None
+
+
+def _wanted(block: exp.Select, keys: list[exp.Expr]) -> tuple[list[exp.Ordered], int | None, bool]:
+    """Return the order of a block's groups, how many of them its LIMIT shows, and whether these are the first in it."""
+    listed = [exp.Ordered(this=key) for key in keys]
+    order, limit = block.args.get("order"), block.args.get("limit")
+    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
+    count = number_in(limit) if isinstance(limit, exp.Limit) else None
+    decided = _windows(block) or _keys_of_distinct(block) or block.args.get("having") is not None
+    if count is None or offset is None or decided:
+        return listed, None, False
+    if order is None:
+        return listed, count + offset, False
+    if any(key.this not in keys for key in order.expressions):
+        return listed, None, False
+    first = [key.copy() for key in order.expressions]
+    return [*first, *(key for key in listed if all(key.this != other.this for other in first))], count + offset, True
 
 
 def _windows(block: exp.Select) -> list[exp.Expr]:

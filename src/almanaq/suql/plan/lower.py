@@ -155,9 +155,9 @@ class _Lowering:
         select = self._rows(aliased(copy_tree(self._row), ROW))
         if block.direct and block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
-        order = block.order if block.stop_after is not None else block.first_by if block.first_only else ()
-        if order:
-            keys = [self._resolve(node) for node in order]
+        ordered = block.stop_after is not None and bool(block.order)
+        if ordered:
+            keys = [self._resolve(node) for node in block.order]
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
@@ -165,23 +165,23 @@ class _Lowering:
         if block.first_only and block.semi_join_key is not None:
             semi_join_key = "semi_join_key"
             select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
-            if not order:
-                self._order_values(select, block)
+            self._order_values(select, block)
+            ordered = bool(block.first_by)
         self._bring(select)
         self._kept, self._where = f"{block.name}_kept", None
-        stage = TextStage(
-            self._kept, block.name, select, inputs, predicate, block.stop_after, bool(order), semi_join_key
-        )
+        stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
         stage = replace(stage, keeps_unknown=block.keeps_unknown)
         if semi_join_key is None:
             return stage
         return replace(stage, values_wanted=block.values_wanted, values_ordered=block.values_ordered)
 
     def _order_values(self, select: exp.Select, block: TextBlock) -> None:
-        """Rows of the value wanted next come first, those that pass without asking before others of the same value."""
-        sure = surely(block.residual) if block.residual is not None else None
+        """Rows of the value wanted next come first; of one value, they come in its order, or those that pass without
+        asking before others."""
+        sure = surely(block.residual) if block.residual is not None and not block.first_by else None
         ordered = block.semi_join_key if block.values_ordered else None
-        keys = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
+        keys: list[exp.Expr] = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
+        keys += [self._resolve(node) for node in block.first_by]
         if sure is not None:
             first = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
             first.set("default", exp.Literal.number(1))
