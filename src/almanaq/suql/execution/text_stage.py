@@ -18,7 +18,13 @@ from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, Row
 from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
 from almanaq.suql.plan.stages import TextStage
 
-_FAILED_PER_TRIAL = 8
+
+def further_trials(failed: int, speculation: float) -> int:
+    """Return how many rows more may be tried at once after so many that did not pass.
+
+    Where few rows pass, one that does is found sooner, and at most an eighth of all is asked in vain.
+    """
+    return failed // 8 if speculation > 1 else 0
 
 
 class SemiJoinQueue:
@@ -29,8 +35,7 @@ class SemiJoinQueue:
 
     Args:
         column: holds the value; None holds nothing back.
-        most: candidates of one value that may be tried at once; one more for every eight that did not pass, so that
-            a value which has none is soon known, and no more than an eighth is asked in vain.
+        most: candidates of one value that may be tried at once; where it is more than 1, and more that did not pass.
         asks: gives what names all that a candidate may ask; None where that does not say what it costs.
         wanted: so many values will do; None: all are wanted.
         ordered: these have to be the first that pass, in the order of the source.
@@ -102,7 +107,10 @@ class SemiJoinQueue:
             self._decide(value, candidate.number)
             return True
         self._undecided[value].add(candidate.number)
-        if self._tried[value] >= self._most + self._failed[value] // _FAILED_PER_TRIAL and asks not in self._known:
+        if (
+            self._tried[value] >= self._most + further_trials(self._failed[value], self._most)
+            and asks not in self._known
+        ):
             self._waiting[value][candidate.number] = candidate
             if self._asks is not None:
                 self._alike[asks].append((value, candidate.number))
@@ -122,10 +130,10 @@ class SemiJoinQueue:
             self._passed[number] = self._places[value]
             self._find(value)
         else:
+            before = further_trials(self._failed[value], self._most)
             self._failed[value] += 1
             waiting = self._waiting.get(value, {})
-            more = 1 if self._failed[value] % _FAILED_PER_TRIAL else 2
-            for other in list(waiting)[:more]:
+            for other in list(waiting)[: 1 + further_trials(self._failed[value], self._most) - before]:
                 self._enqueue_ready(waiting.pop(other), costs=True)
         if asked and self._asks is not None:
             self._known.add(asks)
@@ -187,6 +195,7 @@ class StageRun:
         # Where calls cost nothing, all of some rows are waited for, so that the same query gives the same values.
         self._in_rounds = steady and wanted is not None and not ordered
         self._passed: list[StageRow] = []
+        self._failed = 0
         self._ended: asyncio.Queue[asyncio.Task[StageRow | None]] = asyncio.Queue()
         self._open: set[int] = set()
         self._exhausted = False
@@ -275,6 +284,8 @@ class StageRun:
                 self._learning_source.learn(candidate, passes=row is not None)
             if row is not None:
                 self._passed.append(row)
+            else:
+                self._failed += 1
         if self._watch is not None:
             self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(self._passed))
 
@@ -348,7 +359,8 @@ class StageRun:
             missing = values
         else:
             return self._rows_at_once
-        return min(self._rows_at_once, math.ceil(self._speculation * missing)) if missing > 0 else 0
+        wanted = math.ceil(self._speculation * missing) + further_trials(self._failed, self._speculation)
+        return min(self._rows_at_once, wanted) if missing > 0 else 0
 
     def _limit_is_met(self) -> bool:
         stop_after = self._stage.stop_after
