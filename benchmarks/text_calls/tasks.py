@@ -63,6 +63,7 @@ def reply(text: str, question: str) -> str:
 
 PARIS = "city = 'Paris'"
 IS_COZY = f"{COZY} = 'Yes'"
+FIRST = "row_number() OVER (PARTITION BY city ORDER BY rating DESC, id)"
 IS_LOUD = "answer(body, 'is it loud?') = 'Yes'"
 
 TASKS = (
@@ -93,6 +94,18 @@ TASKS = (
         "select beside where",
         f"SELECT id, answer(body, 'name?') FROM t WHERE {PARIS} AND {IS_COZY} LIMIT 3",
         *(9, 12),
+        floor=False,
+    ),
+    Task("values of those that pass", f"SELECT DISTINCT city FROM t WHERE {IS_COZY}", 10, 10, floor=False),
+    Task("greatest of those that pass", f"SELECT max(rating) FROM t WHERE {IS_COZY}", 1, 2, floor=False),
+    Task("first of each group", f"SELECT id, {COZY} FROM t QUALIFY {FIRST} = 1", 2, 2, floor=False),
+    Task(
+        "first of each group that passes", f"SELECT id FROM t WHERE {IS_COZY} QUALIFY {FIRST} = 1", 9, 10, floor=False
+    ),
+    Task(
+        "largest group",
+        f"SELECT city, count(*) FILTER (WHERE {IS_COZY}) AS n FROM t GROUP BY city ORDER BY count(*), city LIMIT 1",
+        *(50, 50),
         floor=False,
     ),
 )
