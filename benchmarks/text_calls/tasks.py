@@ -99,9 +99,7 @@ TASKS = (
     Task("values of those that pass", f"SELECT DISTINCT city FROM t WHERE {IS_COZY}", 10, 10, floor=False),
     Task("greatest of those that pass", f"SELECT max(rating) FROM t WHERE {IS_COZY}", 1, 2, floor=False),
     Task("first of each group", f"SELECT id, {COZY} FROM t QUALIFY {FIRST} = 1", 2, 2, floor=False),
-    Task(
-        "first of each group that passes", f"SELECT id FROM t WHERE {IS_COZY} QUALIFY {FIRST} = 1", 9, 10, floor=False
-    ),
+    Task("first of each that passes", f"SELECT id FROM t WHERE {IS_COZY} QUALIFY {FIRST} = 1", 9, 10, floor=False),
     Task(
         "largest group",
         f"SELECT city, count(*) FILTER (WHERE {IS_COZY}) AS n FROM t GROUP BY city ORDER BY count(*), city LIMIT 1",
