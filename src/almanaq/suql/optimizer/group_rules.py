@@ -14,6 +14,8 @@ from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows, where_of
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, own_nodes, own_text_calls
 
+_KEPT = "_kept"
+"""The derived table of the keys of groups that may be shown."""
 _ROWS = "_rows"
 """The derived table of the row that has the greatest or the least value."""
 _APART = ("rollup", "cube", "grouping_sets", "totals")
@@ -65,14 +67,16 @@ def _keep_shown_groups(block: exp.Select) -> None:
         return
     decided = [part for part in having if not (has_text(part) or is_by_chance(part))]
     kept = take_rows(copy_tree(block))
-    kept.set("expressions", [key.copy() for key in keys])
+    kept.set("expressions", [aliased(key.copy(), f"k{i}") for i, key in enumerate(keys)])
     kept.set("group", block.args["group"].copy())
     kept.having(*(part.copy() for part in decided), copy=False)
     if len(decided) == len(having):
         _limit(kept, block)
     if not all(_is_about(part, keys) for part in decided) or kept.args.get("limit") is not None:
         key = keys[0].copy() if len(keys) == 1 else exp.Tuple(expressions=[key.copy() for key in keys])
-        shown = exp.In(this=key, query=exp.Subquery(this=kept))
+        listed = exp.Select(expressions=[column(_KEPT, f"k{i}") for i in range(len(keys))])
+        listed.set("from_", exp.From(this=derived(kept, _KEPT)))  # MySQL has no LIMIT in IN itself
+        shown = exp.In(this=key, query=exp.Subquery(this=listed))
         unknown = [exp.Is(this=exp.paren(key.copy(), copy=False), expression=exp.null()) for key in keys]
         block.where(exp.or_(shown, *unknown, copy=False), copy=False)
 
