@@ -113,26 +113,26 @@ class BatchingReader:
         kind = self._group_key(call)
         if kind is None:
             return await self._reader.read(call)
-        groups = await self._groups.get()
-        if groups.turns is None:
-            return await self._join_group(kind, call)
-        key = _item_key(self._model, call)
-        cached = await groups.turns.find(key)
-        if cached is not None:
-            value, verdicts, quotes = json.loads(cached)
-            return TextReply(value, verdicts, tuple(Quote(*quote) for quote in quotes), Usage(cached_calls=1))
+        if (cached := await self._find(call)) is not None:
+            return cached
+        turns = (await self._groups.get()).turns
         reply = await self._join_group(kind, call)
-        if not reply.unreadable:
+        if turns is not None and not reply.unreadable:
             kept = [reply.value, dict(reply.verdicts), [astuple(quote) for quote in reply.quotes]]
-            await groups.turns.keep(key, json.dumps(kept))
+            await turns.keep(_item_key(self._model, call), json.dumps(kept))
         return reply
 
-    async def is_cached(self, call: TextCall) -> bool:
-        """Return whether the cache holds every reply that this call needs; asks and records nothing."""
-        if self._group_key(call) is None:
-            return await self._reader.is_cached(call)
+    async def read_cached(self, call: TextCall) -> TextReply | None:
+        """Return what the document says by the cache alone, None where it lacks a reply; asks and records nothing."""
+        return await (self._reader.read_cached(call) if self._group_key(call) is None else self._find(call))
+
+    async def _find(self, call: TextCall) -> TextReply | None:
         turns = (await self._groups.get()).turns
-        return turns is not None and await turns.find(_item_key(self._model, call)) is not None
+        cached = None if turns is None else await turns.find(_item_key(self._model, call))
+        if cached is None:
+            return None
+        value, verdicts, quotes = json.loads(cached)
+        return TextReply(value, verdicts, tuple(Quote(*quote) for quote in quotes), Usage(cached_calls=1))
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:

@@ -125,18 +125,17 @@ class PromptedReader:
             self.part_tokens = self._part_of(stated)
         self._ask_context = None
 
-    async def is_cached(self, call: TextCall) -> bool:
-        """Return whether the cache holds every reply that this call needs; asks and records nothing."""
+    async def read_cached(self, call: TextCall) -> TextReply | None:
+        """Return what the document says by the cache alone, None where it lacks a reply; asks and records nothing."""
         cache_only: Callable[[], LanguageModel] | None = getattr(self._model, "cache_only", None)
         if cache_only is None:
-            return False
+            return None
         reader = copy(self)
         reader._model = cache_only()
         try:
-            await asyncio.get_running_loop().create_task(reader.read(call), context=Context())
+            return await asyncio.get_running_loop().create_task(reader.read(call), context=Context())
         except ModelCallError:
-            return False
-        return True
+            return None
 
     async def _read(self, call: TextCall, *, again: bool = False) -> TextReply:
         """Read the document, in smaller parts where the server says that these are longer than the model reads."""

@@ -196,10 +196,10 @@ class TextCalls:
         async with hold() if hold is not None else nullcontext():
             yield
 
-    async def kept(self, call: TextCall) -> bool:
-        """Return whether the reader's cache has the reply to a call, so that it costs nothing."""
-        kept: Callable[[TextCall], Awaitable[bool]] | None = getattr(self._reader, "is_cached", None)
-        return kept is not None and await kept(call)
+    async def kept(self, call: TextCall) -> TextReply | None:
+        """Return the reply to a call that the reader's cache has, so that it costs nothing."""
+        kept: Callable[[TextCall], Awaitable[TextReply | None]] | None = getattr(self._reader, "read_cached", None)
+        return None if kept is None else await kept(call)
 
     async def ask(self, identity: bytes, call: TextCall, *, in_own_task: bool = False) -> Outcome:
         """Return the outcome of a call; equal calls, also those under way, share one.
@@ -238,7 +238,7 @@ class TextCalls:
 
     async def _find_room(self, call: TextCall) -> None:
         """Return when a call may be made: a cache has its reply, or of those under way enough were served by one."""
-        if await self.kept(call):
+        if await self.kept(call) is not None:
             return
         while self._is_at_budget:
             if not self._under_way:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -25,8 +26,8 @@ from almanaq.suql.execution.evidence import StageCounts
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.row_evaluation import call_of_row
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.plan.estimate import estimate
-from almanaq.suql.plan.predicates import Structured, atoms
+from almanaq.suql.plan.estimate import Chances, estimate
+from almanaq.suql.plan.predicates import choose, sites_needed
 from almanaq.suql.plan.stages import Plan, TextStage
 from almanaq.suql.syntax.nodes import aliased, quoted
 
@@ -37,28 +38,26 @@ class Forecast:
 
     Attributes:
         money: US dollars; None where the model's price is not known.
-        least, most: where LIMIT ends it: if every text passes, and if none does.
+        most: where LIMIT ends it: if no text passes.
 
     >>> print(Forecast(240, 40, 61000, 0.12))
     about 240 texts in 40 requests, 61,000 tokens, $0.12
-    >>> print(Forecast(12, 2, 1200, 0.01, least=Forecast(3, 1, 300, 0.0), most=Forecast(90, 15, 9000, 0.08)))
-    about 12 texts in 2 requests, 1,200 tokens, $0.01; until LIMIT has its rows, 3 to 90 texts, at most 15 requests, \
-9,000 tokens, $0.08
+    >>> print(Forecast(12, 2, 1200, 0.01, most=Forecast(90, 15, 9000, 0.08)))
+    about 12 texts in 2 requests, 1,200 tokens, $0.01, until LIMIT has its rows; at most 90 texts, \
+in about 15 requests, 9,000 tokens, $0.08
     """
 
     texts: int
     requests: int
     tokens: int
     money: float | None
-    least: Forecast | None = None
     most: Forecast | None = None
 
     def __str__(self) -> str:
         said = f"about {self.texts:,} texts in {self._cost}"
-        if self.least is None or self.most is None:
+        if self.most is None:
             return said
-        texts = f"{self.least.texts:,} to {self.most.texts:,} texts"
-        return f"{said}; until LIMIT has its rows, {texts}, at most {self.most._cost}"
+        return f"{said}, until LIMIT has its rows; at most {self.most.texts:,} texts, in about {self.most._cost}"
 
     @property
     def _cost(self) -> str:
@@ -127,7 +126,8 @@ class NewCalls:
         self._stage, self._calls, self._whole = stage, calls, whole
         self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
         self._keys: dict[object, bool] = {}
-        self._tokens = self._texts = self._rows = 0
+        self._chances = Chances(stage.inputs)
+        self._tokens = self._texts = self._rows = self._open = self._sure = 0
         self._all_seen = True
 
     async def look(
@@ -137,7 +137,9 @@ class NewCalls:
         try:
             while self._all_seen and (found := await in_thread(rows.pull, _AT_ONCE)):
                 self._rows += len(found)
-                await self._add([row for row in found if decided(row) is None])
+                states = [decided(row) for row in found]
+                self._open, self._sure = self._open + states.count(None), self._sure + states.count(True)
+                await self._add([row for row, state in zip(found, states, strict=True) if state is None])
                 self._all_seen = self.new <= enough or self._rows < _FEWEST_SEEN
         finally:
             await rows.aclose()
@@ -147,7 +149,12 @@ class NewCalls:
             asked = [call_of_row(item, row, self._calls) for row in rows]
             fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
             looked_up = [self._calls.kept(call) for call in fresh.values() if self._whole]
-            known |= dict.fromkeys(fresh, False) | dict(zip(fresh, await asyncio.gather(*looked_up), strict=False))
+            replies = await asyncio.gather(*looked_up)
+            known |= dict.fromkeys(fresh, False) | {i: r is not None for i, r in zip(fresh, replies, strict=False)}
+            for reply in replies:
+                for verdict, literal in zip(item.site.columns[1:], item.site.compared, strict=True):
+                    if reply is not None:
+                        self._chances.learn(verdict, reply.verdicts.get(literal))
             new = [call for identity, call in fresh.items() if not known[identity]]
             self._texts += len(new)
             self._tokens += sum(estimate_tokens(passage) for call in new for passage in call.passages)
@@ -181,30 +188,33 @@ class NewCalls:
             return sum(new_calls)
         return min(new_calls) if self.kept else max(new_calls)
 
-    def bounds(self, rows: int) -> tuple[int, int]:
-        """Return the least and the most new calls of a stage that LIMIT ends, with so many rows before it.
+    def until_enough(self, rows: int) -> tuple[int, int]:
+        """Return how many new calls LIMIT is expected to take, with so many rows before it, and how many at most.
 
-        How many texts are read until enough have passed depends on the share that passes, which nobody knows before.
+        That depends on the share of rows that pass, which nobody knows before: replies that are kept tell of it.
         """
-        stage = self._stage
-        wanted = stage.values_wanted if stage.stop_after is None else stage.stop_after
-        free = stage.predicate is None or any(isinstance(atom, Structured) for atom in atoms(stage.predicate))
+        predicate, texts = self._stage.predicate, [max(1, len(known)) for known in self._kept]
         most = sum(len(known) - sum(known.values()) for known in self._kept)
         if not self._all_seen:
             most = round(most * max(1.0, rows / self._rows))
-        return (0 if free or wanted is None else min(most, max(0, wanted - self.kept))), most
+        wanted = self._stage.stop_after
+        if predicate is None or wanted is None or not self._open:
+            return most, most
+        row = choose(predicate, {}, lambda atom: len(sites_needed(atom)), self._chances.of)
+        asked = wanted * self._open / max(1e-3, self._sure + self._open * row.chance)
+        # A text of a join comes with many rows: n texts with n others make up to n * n of them.
+        of_each = min(asked, (asked * math.prod(texts) / self._open) ** (1 / len(texts)))
+        alike = len(set().union(*self._kept)) / sum(texts)
+        return min(most, max(0, math.ceil(of_each * row.cost * alike) - self.kept)), most
 
     @property
     def share(self) -> float:
         """The share of new calls among those seen; 0 where there were none."""
         return self.new / max(1, self.new + self.kept)
 
-    def of(self, expected: int, rows: int | None) -> int:
-        """Return how many of so many calls, about so many rows, are expected to be new; None: a LIMIT stops them."""
-        if rows is not None:
-            return min(expected, self.new if self._all_seen else round(self.new * max(1.0, rows / self._rows)))
-        others = max(0, expected - self.kept)
-        return min(self.new, others) if self._all_seen else others
+    def of(self, expected: int, rows: int) -> int:
+        """Return how many of so many calls, about so many rows, are expected to be new."""
+        return min(expected, self.new if self._all_seen else round(self.new * max(1.0, rows / self._rows)))
 
 
 @dataclass

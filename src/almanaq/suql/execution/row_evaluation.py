@@ -275,12 +275,3 @@ def calls_of(inputs: Sequence[SiteInput], calls: TextCalls) -> Callable[[Candida
 
 def call_of_row(item: SiteInput, candidate: Candidate, calls: TextCalls) -> tuple[bytes, TextCall] | None:
     return call_of(item.site, passages_of(candidate.values[item.document]), question_of(item, candidate), calls)
-
-
-def sites_needed(atom: Atom) -> tuple[str, ...]:
-    match atom:
-        case Verdict(name):
-            return (site_of(name),)
-        case Computed():
-            return tuple(dict.fromkeys(map(site_of, atom.needs)))
-    return ()

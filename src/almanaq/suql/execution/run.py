@@ -333,14 +333,16 @@ class Run:
         if guarded is not None and budget is not None and enough is not None and own + later > enough:
             new = NewCalls(stage, self.calls, whole=self._selection is None)
             await new.look(self._session, self._renderer, budget, guarded.decided)
-            own, later, tokens = new.of(own, rows), math.ceil(later * new.share), new.text_tokens
+            later = math.ceil(later * new.share)
+            if rows is None:  # a LIMIT ends the stage
+                before = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
+                own, most = (at_most(stage, each, self._options.candidates) for each in new.until_enough(before))
+            else:
+                own = most = new.of(own, rows)
             refuse_over_budget(own + later, budget)
             if confirmation is not None:
-                forecast = self._forecast(stage, own + later, tokens)
-                if rows is None:
-                    before = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
-                    least, most = (self._forecast(stage, each + later, tokens) for each in new.bounds(before))
-                    forecast = replace(forecast, least=least, most=most)
+                forecast, dearest = (self._forecast(stage, each + later, new.text_tokens) for each in (own, most))
+                forecast = replace(forecast, most=dearest if rows is None else None)
                 await in_thread(confirmation.check, forecast)
         if watch is not None:
             watch.total = rows

@@ -14,8 +14,19 @@ from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
 from almanaq.suql.execution.evidence import StageCounts, StageRow
 from almanaq.suql.execution.report import Watch
-from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of, sites_needed
-from almanaq.suql.plan.predicates import TRUE, Atom, Not, Structured, Verdict, atoms, choose, mask, possible
+from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of
+from almanaq.suql.plan.estimate import Chances
+from almanaq.suql.plan.predicates import (
+    TRUE,
+    Not,
+    Structured,
+    Verdict,
+    atoms,
+    choose,
+    mask,
+    possible,
+    sites_needed,
+)
 from almanaq.suql.plan.stages import TextStage
 
 
@@ -185,7 +196,7 @@ class StageRun:
         self._turns: dict[int, int] = {}
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
-        self._chances = _Chances()
+        self._chances = Chances(stage.inputs)
         free = len(stage.inputs) == 1 and not stage.ordered  # of several, one may do; the first is not to be overtaken
         asks = calls_of(stage.inputs, calls) if free else None
         wanted, ordered = stage.values_wanted, stage.values_ordered
@@ -414,7 +425,7 @@ class StageRun:
         while not _is_decided(state := possible(self._stage.predicate, known)):
             atom = choose(self._stage.predicate, known, row.cost, self._chances.of).atom
             truth = await row.truth(atom)
-            self._chances.learn(atom, truth)
+            self._chances.learn(atom.column, truth)
             known[atom.column] = mask(truth)
         passes = state == TRUE or (self._stage.keeps_unknown and await self._may_pass(row, known))
         return row.result() if passes else None
@@ -431,19 +442,6 @@ class StageRun:
                 truth = await row.truth(atom)
                 settled |= {} if row.is_unknown(atom) else {atom.column: mask(truth)}
         return bool(unknown) and bool(possible(predicate, settled) & TRUE)
-
-
-class _Chances:
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, int]] = {}
-
-    def of(self, atom: Atom) -> float:
-        true, seen = self._seen.get(atom.column, (0, 0))
-        return (true + 1) / (seen + 2)
-
-    def learn(self, atom: Atom, truth: bool | None) -> None:
-        true, seen = self._seen.get(atom.column, (0, 0))
-        self._seen[atom.column] = (true + (truth is True), seen + 1)
 
 
 def _is_decided(state: int) -> bool:

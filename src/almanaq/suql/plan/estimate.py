@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.joins import number_in
-from almanaq.suql.plan.predicates import Computed, Structured, Verdict, atoms, conjuncts
+from almanaq.suql.plan.predicates import Atom, Computed, Structured, choose, conjuncts, sites_needed
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
@@ -110,17 +110,38 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog, sharin
     if stage.predicate is None:
         calls = sum(map(math.ceil, texts))
         return text_estimate(stage, candidates, calls, text_tokens, sharing)
-    by_kind = Counter(map(type, atoms(stage.predicate)))
-    texts_asked = max(1, by_kind[Verdict] + by_kind[Computed])
-    kept = min(1.0, TEXT_SELECTIVITY**texts_asked + _EQUALITY * by_kind[Structured])
-    asked = candidates
+    row = choose(stage.predicate, {}, lambda atom: len(sites_needed(atom)), lambda atom: chance_of(atom, stage.inputs))
+    asked, passed = candidates, candidates * row.chance
     enough = stage.values_wanted if stage.stop_after is None else stage.stop_after
     if enough is not None:
-        asked = min(candidates, enough / max(kept, 1e-3))
-    per_row = min(len(stage.inputs), 1 + 0.5 * (len(atoms(stage.predicate)) - 1))
-    calls = math.ceil(min(asked * per_row, sum(texts)))
-    passed = candidates * kept if enough is None else min(enough, candidates * kept)
-    return text_estimate(stage, passed, calls, text_tokens, sharing)
+        asked, passed = min(candidates, enough / max(row.chance, 1e-3)), min(enough, passed)
+    return text_estimate(stage, passed, math.ceil(min(asked * row.cost, sum(texts))), text_tokens, sharing)
+
+
+def chance_of(atom: Atom, inputs: Sequence[SiteInput]) -> float:
+    """Return how likely an atom is TRUE of a row, before any is asked: of options, one is as likely as another."""
+    if isinstance(atom, Structured):
+        return _EQUALITY
+    options = max(len(item.site.options) for item in inputs if item.site.id in sites_needed(atom))
+    if isinstance(atom, Computed) and not isinstance(atom.expression, exp.EQ | exp.NEQ):
+        return TEXT_SELECTIVITY
+    equal = 1 / options if options > 1 else TEXT_SELECTIVITY
+    return 1 - equal if isinstance(atom, Computed) and isinstance(atom.expression, exp.NEQ) else equal
+
+
+class Chances:
+    """How likely atoms are TRUE of a row: before any is known by `chance_of`, which counts for four rows."""
+
+    def __init__(self, inputs: Sequence[SiteInput]) -> None:
+        self._inputs = inputs
+        self._true, self._known = Counter[str](), Counter[str]()
+
+    def of(self, atom: Atom) -> float:
+        return (4 * chance_of(atom, self._inputs) + self._true[atom.column]) / (4 + self._known[atom.column])
+
+    def learn(self, column: str, truth: bool | None) -> None:
+        self._true[column] += truth is True
+        self._known[column] += 1
 
 
 def _mean_tokens(stage: TextStage, catalog: Catalog) -> float:

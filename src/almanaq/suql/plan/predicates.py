@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, text_columns
+from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, site_of, text_columns
 from almanaq.suql.syntax.nodes import copy_tree, nodes
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
@@ -305,6 +305,15 @@ FALSE, NULL, TRUE = 1, 2, 4
 ANY = TRUE | FALSE | NULL
 
 Atom = Structured | Verdict | Computed
+
+
+def sites_needed(atom: Atom) -> tuple[str, ...]:
+    match atom:
+        case Verdict(name):
+            return (site_of(name),)
+        case Computed():
+            return tuple(dict.fromkeys(map(site_of, atom.needs)))
+    return ()
 
 
 def mask(value: bool | None) -> int:
