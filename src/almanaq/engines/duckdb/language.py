@@ -19,6 +19,7 @@ from almanaq.engines.duckdb.answer_tables import Parts, take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
+    Node,
     copy_node,
     flatten_joins,
     integer,
@@ -108,11 +109,18 @@ class DuckDBLanguage:
             dialect = Dialect.get_or_raise("duckdb")
             (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
             assert tree is not None
-            written = copy_tree(tree).sql("duckdb", copy=False, comments=False, unsupported_level=ErrorLevel.RAISE)
+            options = {"copy": False, "comments": False, "normalize_functions": "lower"}
+            written = copy_tree(tree).sql("duckdb", unsupported_level=ErrorLevel.RAISE, **options)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         except MISREAD as error:
             raise UnsupportedError("a form of the query is not supported beside text functions") from error
+        if written != sql:  # which is seldom: both write as DuckDB does
+            self._check_same(ordered, sql, written)
+        return tree
+
+    def _check_same(self, ordered: Node | None, sql: str, written: str) -> None:
+        """Raise UnsupportedError where DuckDB reads what sqlglot wrote of a tree otherwise than what it was read from."""
         with self._lock:
             reader = self._reader()
             forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
@@ -122,7 +130,6 @@ class DuckDBLanguage:
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
-        return tree
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
