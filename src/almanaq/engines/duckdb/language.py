@@ -42,6 +42,8 @@ _CALL: Mapping[str, Any] = {
     **{"class": "FUNCTION", "type": "FUNCTION", "schema": "", "catalog": "", "filter": None, "distinct": False},
     **{"order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "is_operator": False, "export_state": False},
 }
+_FORM: Mapping[str, Any] = {"comments": False, "normalize_functions": "lower", "unsupported_level": ErrorLevel.RAISE}
+"""How sqlglot is to write a tree: as DuckDB does."""
 _STATEMENTS_KEPT = 200
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
@@ -109,18 +111,17 @@ class DuckDBLanguage:
             dialect = Dialect.get_or_raise("duckdb")
             (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
             assert tree is not None
-            options = {"copy": False, "comments": False, "normalize_functions": "lower"}
-            written = copy_tree(tree).sql("duckdb", unsupported_level=ErrorLevel.RAISE, **options)
+            written = copy_tree(tree).sql("duckdb", copy=False, **_FORM)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         except MISREAD as error:
             raise UnsupportedError("a form of the query is not supported beside text functions") from error
-        if written != sql:  # which is seldom: both write as DuckDB does
+        if written != sql:  # the same text is the same query
             self._check_same(ordered, sql, written)
         return tree
 
     def _check_same(self, ordered: Node | None, sql: str, written: str) -> None:
-        """Raise UnsupportedError where DuckDB reads what sqlglot wrote of a tree otherwise than what it was read from."""
+        """Raise UnsupportedError where what sqlglot read is another query than what it wrote of it, to DuckDB."""
         with self._lock:
             reader = self._reader()
             forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())

@@ -21,6 +21,9 @@ _SPLIT = re.compile(r"\n---(user|assistant)---\n")
 _FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|schema|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
 """The start of anything that looks like one of our fences or like a chat's role marker."""
 
+_MARK = secrets.token_hex(16)
+_PLACE = re.compile(rf"{_MARK}(\d+)\.")
+"""Where a passage goes in a prompt that is filled in later: no text can hold it, as it is never sent."""
 _KEY = secrets.token_bytes(16)
 _shared: ContextVar[str] = ContextVar("almanaq_fence", default="")
 
@@ -89,10 +92,9 @@ class PromptFile:
 
     def frame(self, values: Mapping[str, object], count: int, schema: Mapping[str, object]) -> Frame:
         """Return the prompt filled in but for its fence and the `count` passages that it shows."""
-        mark = secrets.token_hex(16)
-        shown = [(number, f"{mark}{number}.") for number in range(1, count + 1)]
-        prompt = self.prompt({**values, "passages": shown}, token=f"{mark}0.")
-        system, user = (re.split(rf"{mark}(\d+)\.", message.content) for message in prompt.messages)
+        shown = [(number, f"{_MARK}{number}.") for number in range(1, count + 1)]
+        prompt = self.prompt({**values, "passages": shown}, token=f"{_MARK}0.")
+        system, user = (_PLACE.split(message.content) for message in prompt.messages)
         return Frame(self.name, self.version, tuple(system), tuple(user), schema, write_schema(schema))
 
 
