@@ -11,8 +11,7 @@ import duckdb
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.bounded_dict import BoundedDict
 from almanaq.engines.duckdb.answer_tables import Parts, take_apart
@@ -108,9 +107,7 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = sql if ordered == statement.tree else reader.write(ordered)
         try:
-            dialect = Dialect.get_or_raise("duckdb")
-            (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
-            assert tree is not None
+            tree = _parse_written(sql)
             written = copy_tree(tree).sql("duckdb", copy=False, **_FORM)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
@@ -173,17 +170,27 @@ class DuckDBLanguage:
 # --- what DuckDB writes of a tree, read by sqlglot
 
 
-class _WrittenParser(DuckDBParser):
-    """Reads lambdas in parentheses: DuckDB writes every lambda, and so every list comprehension, with them."""
+def _parse_written(sql: str) -> exp.Expr:
+    """Return sqlglot's tree; DuckDB writes every lambda in parentheses, without which sqlglot reads them.
 
-    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-        start = self._index
-        if self._match(TokenType.L_PAREN) and self._curr.text.upper() == "LAMBDA":
-            made = self._parse_lambda(alias=alias)
-            if made is not None and self._match(TokenType.R_PAREN):
-                return made
-        self._retreat(start)
-        return super()._parse_lambda(alias=alias)
+    They are left out of the tokens: no class can inherit from a parser of sqlglot's compiled form.
+    """
+    dialect = Dialect.get_or_raise("duckdb")
+    tokens: list[Token] = []
+    opened: list[bool] = []
+    written = dialect.tokenize(sql)
+    for token, after in zip(written, [*written[1:], None], strict=True):
+        left_out = False
+        if token.token_type is TokenType.L_PAREN:
+            left_out = after is not None and after.token_type is TokenType.VAR and after.text.upper() == "LAMBDA"
+            opened.append(left_out)
+        elif token.token_type is TokenType.R_PAREN and opened:
+            left_out = opened.pop()
+        if not left_out:
+            tokens.append(token)
+    (tree,) = dialect.parser().parse(tokens, sql)
+    assert tree is not None
+    return tree
 
 
 # --- trees that say the same
