@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from almanaq.event_loops import set_within
@@ -43,8 +43,12 @@ def one_fence(conversation: str = "") -> AbstractContextManager[None]:
 
     Turns of one `conversation` have the same fence; without it, an outer `one_fence` goes on.
     """
-    named = hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
-    return set_within(_shared, named if conversation else draw_fence())
+    return set_within(_shared, _fence_of(conversation) if conversation else draw_fence())
+
+
+@lru_cache(maxsize=256)
+def _fence_of(conversation: str) -> str:
+    return hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
 
 
 def one_line(text: str) -> str:
