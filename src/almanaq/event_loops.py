@@ -1,4 +1,4 @@
-"""Runs coroutines for code that is not asynchronous, each in an event loop of its own, and cancels them."""
+"""Runs coroutines for code that is not asynchronous, in event loops of their own, and cancels them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -110,18 +111,39 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
                 held.enter_context(token.hold_task(task, loop))
             return await task
 
+    with one_event_loop() as runner:
+        return runner.run(attach(), context=contextvars.copy_context())
+
+
+_of_thread = threading.local()
+
+
+@contextmanager
+def one_event_loop() -> Iterator[asyncio.Runner]:
+    """Run what `run_sync` is given in this block, by this thread, in one event loop: clients keep their connections."""
+    if (known := getattr(_of_thread, "runner", None)) is not None:
+        yield known
+        return
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(attach())
+        _of_thread.runner = runner
+        try:
+            yield runner
+        finally:
+            del _of_thread.runner
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return uvloop's event loop where it is installed, else asyncio's."""
+    return _find_loop_factory()()
+
+
+@cache
+def _find_loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         import uvloop  # of the extra `fast`
     except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop  # type: ignore[no-any-return]
 
 
 C = TypeVar("C")
@@ -130,9 +152,9 @@ C = TypeVar("C")
 class PerLoop(Generic[C]):
     """Gives each event loop its own client, made by `make` at the loop's first use, and closed where it has `close`.
 
-    A client's sockets belong to the loop they were opened on, and every query runs in a loop of its own. A client that
-    has `close` lives in an asynchronous generator, because a loop that ends (`asyncio.run`) closes its generators: so
-    the client is closed on its own loop, in time, and nobody has to call anything.
+    A client's sockets belong to the loop they were opened on, and every query or turn runs in a loop of its own. A
+    client that has `close` lives in an asynchronous generator, because a loop that ends (`asyncio.run`) closes its
+    generators: so the client is closed on its own loop, in time, and nobody has to call anything.
     """
 
     def __init__(self, make: Callable[[], C]) -> None:

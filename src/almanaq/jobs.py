@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from almanaq.errors import AlmanaqError, DeadlineExceeded
-from almanaq.event_loops import CancelToken
+from almanaq.event_loops import CancelToken, one_event_loop
 from almanaq.models.budget import Budget, spending
 from almanaq.suql.execution.report import watched
 
@@ -173,6 +173,7 @@ def _do(job: Job, token: CancelToken, put: Callable[[Event | BaseException], Non
 
     try:
         with ExitStack() as around:
+            around.enter_context(one_event_loop())
             around.enter_context(token.scope())
             for budget in job.budgets:
                 around.enter_context(spending(budget))

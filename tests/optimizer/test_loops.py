@@ -7,19 +7,23 @@ import contextvars
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from almanaq.event_loops import CancelToken, run_sync
+from almanaq import event_loops
+from almanaq.event_loops import CancelToken, one_event_loop, run_sync
 
 
 @pytest.fixture(autouse=True, params=["asyncio", "uvloop"])
-def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if request.param == "asyncio":
         monkeypatch.setitem(sys.modules, "uvloop", None)  # as where it is not installed
     else:
         pytest.importorskip("uvloop")
+    event_loops._find_loop_factory.cache_clear()
+    yield
+    event_loops._find_loop_factory.cache_clear()
 
 
 async def loop_and(value: int) -> tuple[asyncio.AbstractEventLoop, int]:
@@ -78,6 +82,32 @@ def test_it_sees_the_variables_of_its_caller_and_works_within_a_loop_and_a_threa
     thread.start()
     thread.join()
     assert found == [9]
+
+
+def test_a_block_has_one_loop_which_ends_with_it_and_is_not_that_of_other_threads() -> None:
+    seen = contextvars.ContextVar("seen", default=0)
+
+    async def read() -> tuple[asyncio.AbstractEventLoop, int]:
+        return asyncio.get_running_loop(), seen.get()
+
+    others: list[asyncio.AbstractEventLoop] = []
+    with one_event_loop(), one_event_loop():
+        first, _ = run_sync(loop_and(1))
+        seen.set(5)
+        assert run_sync(read()) == (first, 5)
+
+        async def within() -> asyncio.AbstractEventLoop:
+            return run_sync(loop_and(7))[0]
+
+        others.append(run_sync(within()))
+        context = contextvars.copy_context()
+        thread = threading.Thread(target=lambda: others.append(context.run(run_sync, loop_and(9))[0]))
+        thread.start()
+        thread.join()
+        assert not first.is_closed()
+        assert first not in others
+    assert first.is_closed()
+    assert run_sync(loop_and(1))[0] is not first
 
 
 def test_an_interrupt_lets_the_work_end_what_it_has_under_way() -> None:

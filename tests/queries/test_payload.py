@@ -24,11 +24,13 @@ BROUGHT = [
     f"SELECT x.id AS number FROM (SELECT id, body FROM t WHERE {YES}) AS x LIMIT 2",
     f"SELECT kind, id FROM t WHERE kind = 'a' OR {YES} ORDER BY id LIMIT 7",
     f"SELECT day FROM t WHERE {YES} AND id > 1000 LIMIT 3",
+    f"SELECT 7 AS number, id, 'x' AS name FROM t WHERE {YES}",
+    f"SELECT kind, price FROM t WHERE {YES} ORDER BY price DESC, id",
 ]
 APART = [
     f"SELECT id + 1 FROM t WHERE {YES} ORDER BY id LIMIT 3",
     f"SELECT id FROM t WHERE {YES} ORDER BY id LIMIT 3 OFFSET 1",
-    f"SELECT id FROM t WHERE {YES} ORDER BY id",
+    f"SELECT id FROM t WHERE {YES} ORDER BY id LIMIT (SELECT 3)",
     f"SELECT count(*) FROM (SELECT id FROM t WHERE {YES} ORDER BY id LIMIT 3) AS d",
     f"SELECT DISTINCT kind FROM t WHERE {YES} ORDER BY kind LIMIT 3",
     f"SELECT id, answer(body, 'why?') FROM t WHERE {YES} ORDER BY id LIMIT 3",

@@ -100,16 +100,11 @@ class Budget:
         if self._is_unlimited:
             return True
         with self._lock:
-            if self._has_room(most):
+            if self._find_excess(self.usage, self.unsettled, self.reserved, most) is None:
                 self.reserved += most
                 return True
-            self._check_limits(self.usage + self.unsettled + most, most)
+            self._check_limits(most)
             return False
-
-    def _has_room(self, most: Usage) -> bool:
-        if self.calls is not None and not self.counts_tokens:  # without sums of what does not matter
-            return self.usage.calls + self.unsettled.calls + self.reserved.calls + most.calls <= self.calls
-        return self._find_excess(self.usage + self.unsettled + self.reserved + most) is None
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
         """Replace a reservation by what was spent; `sure` is False where the server may have charged more."""
@@ -121,8 +116,8 @@ class Budget:
                 # The call itself is in `spent` already, when it was made at all.
                 self.unsettled += replace(most, calls=0, cached_calls=0)
 
-    def _check_limits(self, total: Usage, most: Usage) -> None:
-        excess = self._find_excess(total)
+    def _check_limits(self, most: Usage) -> None:
+        excess = self._find_excess(self.usage, self.unsettled, most)
         if excess is None:
             return
         if excess == _NO_PRICE:
@@ -140,9 +135,12 @@ class Budget:
             " for again"
         )
 
-    def _find_excess(self, total: Usage) -> str | None:
-        if self.calls is not None and total.calls > self.calls:
+    def _find_excess(self, *parts: Usage) -> str | None:
+        if self.calls is not None and sum([part.calls for part in parts]) > self.calls:
             return f"{self.calls:,} model calls"
+        if not self.counts_tokens:
+            return None
+        total = sum(parts, NO_USAGE)
         if self.tokens is not None and total.input_tokens + total.output_tokens > self.tokens:
             return f"{self.tokens:,} tokens"
         if self.money is None:

@@ -189,11 +189,12 @@ class Engine:
         key = self._plan_key(query, parameters, self._options)
         known = self._plans.get(key)
         bound = known.plan.bound if known is not None else None
+        if known is not None and bound is not None and not known.plan.is_native:
+            return bound
         with within_limits(), errors_placed(query, self.catalog):
             statement = self._planner.read(query, self._options)
-            if known is not None and known.plan.is_native and bound is not None:
-                if bound.names != self._planner.language.names(statement, parameters):
-                    bound = None  # a live table has other columns by now
+            if bound is not None and bound.names != self._planner.language.names(statement, parameters):
+                bound = None  # a live table has other columns by now
             if bound is None:
                 bound = self._planner.bind(statement, parameters)
                 if known is not None:

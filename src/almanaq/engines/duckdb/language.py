@@ -11,14 +11,14 @@ import duckdb
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
-from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.bounded_dict import BoundedDict
 from almanaq.engines.duckdb.answer_tables import Parts, take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
+    Node,
     copy_node,
     flatten_joins,
     integer,
@@ -41,6 +41,8 @@ _CALL: Mapping[str, Any] = {
     **{"class": "FUNCTION", "type": "FUNCTION", "schema": "", "catalog": "", "filter": None, "distinct": False},
     **{"order_bys": {"type": "ORDER_MODIFIER", "orders": []}, "is_operator": False, "export_state": False},
 }
+_FORM: Mapping[str, Any] = {"comments": False, "normalize_functions": "lower", "unsupported_level": ErrorLevel.RAISE}
+"""How sqlglot is to write a tree: as DuckDB does."""
 _STATEMENTS_KEPT = 200
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
@@ -105,14 +107,18 @@ class DuckDBLanguage:
                     raise UnsupportedError("a part of the query is not planned beside text functions")
                 sql = sql if ordered == statement.tree else reader.write(ordered)
         try:
-            dialect = Dialect.get_or_raise("duckdb")
-            (tree,) = _WrittenParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
-            assert tree is not None
-            written = copy_tree(tree).sql("duckdb", copy=False, comments=False, unsupported_level=ErrorLevel.RAISE)
+            tree = _parse_written(sql)
+            written = copy_tree(tree).sql("duckdb", copy=False, **_FORM)
         except SqlglotError as error:
             raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
         except MISREAD as error:
             raise UnsupportedError("a form of the query is not supported beside text functions") from error
+        if written != sql:  # the same text is the same query
+            self._check_same(ordered, sql, written)
+        return tree
+
+    def _check_same(self, ordered: Node | None, sql: str, written: str) -> None:
+        """Raise UnsupportedError where what sqlglot read is another query than what it wrote of it, to DuckDB."""
         with self._lock:
             reader = self._reader()
             forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
@@ -122,7 +128,6 @@ class DuckDBLanguage:
         if given != made:
             where = _difference(given, made)
             raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
-        return tree
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
@@ -165,17 +170,27 @@ class DuckDBLanguage:
 # --- what DuckDB writes of a tree, read by sqlglot
 
 
-class _WrittenParser(DuckDBParser):
-    """Reads lambdas in parentheses: DuckDB writes every lambda, and so every list comprehension, with them."""
+def _parse_written(sql: str) -> exp.Expr:
+    """Return sqlglot's tree; DuckDB writes every lambda in parentheses, without which sqlglot reads them.
 
-    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-        start = self._index
-        if self._match(TokenType.L_PAREN) and self._curr.text.upper() == "LAMBDA":
-            made = self._parse_lambda(alias=alias)
-            if made is not None and self._match(TokenType.R_PAREN):
-                return made
-        self._retreat(start)
-        return super()._parse_lambda(alias=alias)
+    They are left out of the tokens: no class can inherit from a parser of sqlglot's compiled form.
+    """
+    dialect = Dialect.get_or_raise("duckdb")
+    tokens: list[Token] = []
+    opened: list[bool] = []
+    written = dialect.tokenize(sql)
+    for token, after in zip(written, [*written[1:], None], strict=True):
+        left_out = False
+        if token.token_type is TokenType.L_PAREN:
+            left_out = after is not None and after.token_type is TokenType.VAR and after.text.upper() == "LAMBDA"
+            opened.append(left_out)
+        elif token.token_type is TokenType.R_PAREN and opened:
+            left_out = opened.pop()
+        if not left_out:
+            tokens.append(token)
+    (tree,) = dialect.parser().parse(tokens, sql)
+    assert tree is not None
+    return tree
 
 
 # --- trees that say the same

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from almanaq.event_loops import set_within
@@ -21,6 +21,9 @@ _SPLIT = re.compile(r"\n---(user|assistant)---\n")
 _FENCE = re.compile(r"<(?=\s*/?\s*(?:untrusted|schema|data|document|passage|system|user|assistant|\|))", re.IGNORECASE)
 """The start of anything that looks like one of our fences or like a chat's role marker."""
 
+_MARK = secrets.token_hex(16)
+_PLACE = re.compile(rf"{_MARK}(\d+)\.")
+"""Where a passage goes in a prompt that is filled in later: no text can hold it, as it is never sent."""
 _KEY = secrets.token_bytes(16)
 _shared: ContextVar[str] = ContextVar("almanaq_fence", default="")
 
@@ -40,8 +43,12 @@ def one_fence(conversation: str = "") -> AbstractContextManager[None]:
 
     Turns of one `conversation` have the same fence; without it, an outer `one_fence` goes on.
     """
-    named = hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
-    return set_within(_shared, named if conversation else draw_fence())
+    return set_within(_shared, _fence_of(conversation) if conversation else draw_fence())
+
+
+@lru_cache(maxsize=256)
+def _fence_of(conversation: str) -> str:
+    return hmac.digest(_KEY, conversation.encode("utf-8", "surrogatepass"), "sha256").hex()[:8]
 
 
 def one_line(text: str) -> str:
@@ -89,10 +96,9 @@ class PromptFile:
 
     def frame(self, values: Mapping[str, object], count: int, schema: Mapping[str, object]) -> Frame:
         """Return the prompt filled in but for its fence and the `count` passages that it shows."""
-        mark = secrets.token_hex(16)
-        shown = [(number, f"{mark}{number}.") for number in range(1, count + 1)]
-        prompt = self.prompt({**values, "passages": shown}, token=f"{mark}0.")
-        system, user = (re.split(rf"{mark}(\d+)\.", message.content) for message in prompt.messages)
+        shown = [(number, f"{_MARK}{number}.") for number in range(1, count + 1)]
+        prompt = self.prompt({**values, "passages": shown}, token=f"{_MARK}0.")
+        system, user = (_PLACE.split(message.content) for message in prompt.messages)
         return Frame(self.name, self.version, tuple(system), tuple(user), schema, write_schema(schema))
 
 

@@ -110,8 +110,12 @@ class StageCounts:
 
 def payload_of(rows: Sequence[StageRow]) -> pa.Table:
     """Return the columns that came along with the candidates that became rows, in one table of these rows alone."""
-    pieces = [batch.slice(number, 1) for batch, number in (row.payload for row in rows if row.payload is not None)]
-    return pa.Table.from_batches(pieces).combine_chunks()
+    pieces: list[tuple[pa.RecordBatch, list[int]]] = []
+    for batch, number in (row.payload for row in rows if row.payload is not None):
+        if not pieces or pieces[-1][0] is not batch:
+            pieces.append((batch, []))
+        pieces[-1][1].append(number)
+    return pa.Table.from_batches([batch.take(pa.array(numbers)) for batch, numbers in pieces]).combine_chunks()
 
 
 _AT_ONCE = 10_000

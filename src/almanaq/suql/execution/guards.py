@@ -22,11 +22,15 @@ from almanaq.suql.text_functions import is_model_call
 
 def fetch_result(session: Session, sql: str, parameters: Parameters, options: Options) -> pa.Table:
     """Return the rows of a query's last SELECT, with more than the most wanted where there are more; blocks."""
-    megabytes, rows = options.max_result_mb, options.max_rows
-    most = None if megabytes is None else megabytes * 1_000_000
+    rows, most = options.max_rows, None if options.max_result_mb is None else options.max_result_mb * 1_000_000
     table = session.fetch(sql, most, parameters, None if rows is None else rows + 1)
     table = table if rows is None else table.slice(0, rows + 1)  # whole batches came
-    if most is not None and table.nbytes > most:
+    return refuse_large(table, options)
+
+
+def refuse_large(table: pa.Table, options: Options) -> pa.Table:
+    megabytes = options.max_result_mb
+    if megabytes is not None and table.nbytes > megabytes * 1_000_000:
         raise BudgetExceeded(
             f"the result takes more than {megabytes} MB, the most that a result may hold in memory: narrow it or give "
             "it a LIMIT, write it as it comes with --out FILE.csv or FILE.parquet, or raise --max-result-mb"

@@ -50,6 +50,7 @@ from almanaq.suql.execution.guards import (
     cut_rows,
     fetch_result,
     limit_rows,
+    refuse_large,
     refuse_over_budget,
     rows_are_sure,
 )
@@ -159,7 +160,9 @@ class Run:
         return await self._result()
 
     async def _result(self) -> tuple[pa.Table, tuple[Any, ...]]:
-        return await self.output(self._plan.output.select) if self._shown is None else await self._finish(self._shown)
+        if self._shown is None:
+            return await self.output(self._plan.output.select)
+        return await self._finish(refuse_large(self._shown, self._options))
 
     async def pieces(self, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
         """Run every stage and give the result's rows to a sink, some at a time; give the last that it was given.

@@ -28,11 +28,12 @@ from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
     """Return the columns of a block's FROM that a result shows, one row for each that passes the block's filter.
 
-    They can be brought along with the candidates, of which a LIMIT lets few be fetched: when it is satisfied, the rows
-    of the result are there. None where the result is anything else: computed, asked for, joined, or without a LIMIT.
+    They can be brought along with the candidates: when these are decided, the rows of the result are there. None where
+    the result is anything else: computed, asked for, joined, or cut after the filter.
     """
-    stops = block.direct and block.filtered and block.stop_after is not None and block.offset is None
-    if not stops or block.output_sites or len(output.evidence) != 1 or not isinstance(output.select, exp.Select):
+    cut = block.offset is not None or (block.limit is not None and block.stop_after is None)
+    plain = block.direct and block.filtered and not cut and not block.output_sites
+    if not plain or len(output.evidence) != 1 or not isinstance(output.select, exp.Select):
         return None
     select, visible = output.select, len(output.names)
     clauses = {name for name, clause in select.args.items() if clause}
@@ -47,8 +48,12 @@ def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | No
         return None
     outputs = {f"c{i}": node for i, node in enumerate(block.outputs)}
     shown = tuple(outputs[node.name] for node in read[:visible] if node.name in outputs)
-    plain = all(isinstance(node, exp.Column) and node.table == FROM_ALIAS for node in shown)
-    return shown if plain and len(shown) == visible else None
+    known = all(isinstance(node, exp.Literal) or _is_of_from(node) for node in shown)
+    return shown if known and len(shown) == visible else None
+
+
+def _is_of_from(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and node.table == FROM_ALIAS
 
 
 def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
@@ -155,10 +160,6 @@ class _Lowering:
         select = self._rows(aliased(copy_tree(self._row), ROW))
         if block.direct and block.condition is not None:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
-        ordered = block.stop_after is not None and bool(block.order)
-        if ordered:
-            keys = [self._resolve(node) for node in block.order]
-            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
         semi_join_key = None
@@ -168,6 +169,10 @@ class _Lowering:
             self._order_values(select, block)
             ordered = bool(block.first_by)
         self._bring(select)
+        ordered = block.stop_after is not None and bool(block.order)
+        if ordered or (self.payload and block.order):
+            keys = [self._resolve(node) for node in block.order]
+            select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
         self._kept, self._where = f"{block.name}_kept", None
         stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
         stage = replace(stage, keeps_unknown=block.keeps_unknown)
@@ -196,7 +201,7 @@ class _Lowering:
             resolved = self._resolve(node)
             label = next((known.alias for known in outputs[1:] if known.this == resolved), None)
             if label is None:
-                if node.name not in self._block.light:
+                if isinstance(node, exp.Column) and node.name not in self._block.light:
                     return
                 label = f"o{i}"
                 outputs.append(aliased(resolved, label))
@@ -291,7 +296,7 @@ class _Lowering:
 
     def _resolve(self, node: exp.Expr) -> exp.Expr:
         def resolve(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and part.table == FROM_ALIAS:
+            if _is_of_from(part):
                 return column(self._carrier, part.name) if self._carrier else copy_tree(self._columns[part.name])
             if isinstance(part, exp.Column) and part.table == TEXT_ALIAS and site_of(part.name) in self._texts:
                 return column(self._texts[site_of(part.name)], part.name)
