@@ -12,11 +12,12 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, plain, tables_in, text
-from almanaq.agent.local.texts import seeks, text_tests, wishes_of
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
+from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
@@ -41,6 +42,7 @@ class Composer(Ranking):
         self._weigh_spans()
         read = None if self.searches else text_tests(self.sentence, self.world, self.main, self.extra)
         self.read = [] if read is None else [read]
+        self._open()
         self.conditions.holding_tests()
         self._name_tables()
         self._count_members()
@@ -68,6 +70,21 @@ class Composer(Ranking):
             weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _open(self) -> None:
+        """Turn "open on Sunday" into a condition; of one row, and where it is asked, the hours are shown."""
+        found = hours_asked(self.sentence, self.world, self.main)
+        if found is None:
+            return
+        named = any(item.kind == "value" and self._names_row(item) for item in self.sentence.items)
+        if found[1] is None or named:
+            self.shown.append(found[0])
+        else:
+            self.extra.append(found[1])
+
+    def _names_row(self, span: Span) -> bool:
+        named = name_columns(self.world.columns(self.main.name))
+        return any(meaning.column in named and not meaning.how for meaning in span.meanings)
 
     def _take_shown(self) -> None:
         """Take the columns that are left: they are to be shown, or to be put together where there are groups."""
@@ -123,9 +140,10 @@ class Composer(Ranking):
 
     def _wish(self) -> None:
         """Turn the words that are left into questions to the texts of the rows."""
-        if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
-            self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
         self.wishes = wishes_of(self.sentence, self.world, self.main)
+        seeking = self.partial or seeks(self.sentence, self.main) or self._entity() is not None
+        if not seeking and (self.wishes or not any(self.sentence.of("column"))):
+            self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
         if self.wishes and _GENERAL.match(self.sentence.links.question) and not self.order and self._entity() is None:
             self.choices.doubt(0.05, "it asks what something is")
         first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
@@ -182,8 +200,7 @@ class Composer(Ranking):
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
                 self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
-        columns = [column for each in spec.groups if (column := self.world.column_of(each)) is not None]
-        if any(column.column.array or column.mark for column in columns):
+        if any(c.column.array or c.mark for each in spec.groups if (c := self.world.column_of(each)) and each == plain(c)):
             self.choices.doubt(0.4, "a group for each list, not for each of its values")
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:
@@ -275,7 +292,8 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        of_kind = of_kind and not self.searches and not self.ordering and entity is None and not theirs
+        kinds = not self.searches or (not self.names_main and all(c.is_category or c.column.array for c in self.shown))
+        of_kind = of_kind and kinds and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
@@ -311,7 +329,7 @@ class Composer(Ranking):
         if len(self.shown) == 1:
             self._leave_out_missing(self.shown[0])
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
-        columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
+        columns = dict.fromkeys(kinds_of(each) for c in self.shown for each in self._with_names(c))
         for test in self.conditions.tests:
             own = test.column.relation
             if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):

@@ -221,6 +221,10 @@ class Conditions:
             condition = one_of(plain(column), spelled)
         else:
             condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
+        if negated and column.scale and isinstance(condition, exp.EQ) and "too" in self.sentence.words_before(first):
+            step = condition.expression.this  # "not too expensive" is less than that
+            high = column.scale.index(step) >= len(column.scale) / 2
+            condition, negated = self.on_scale(column, "<" if high else ">", step), False
         self.tests.append(Test(column, condition, first, negated, never))
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
@@ -244,6 +248,14 @@ class Conditions:
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
+
+    @staticmethod
+    def on_scale(column: LinkedColumn, sign: str, value: str) -> exp.Expr:
+        """Return the condition that a column is above or below one of its steps."""
+        at = column.scale.index(value)
+        kept = {"<": range(at), "<=": range(at + 1), ">": range(at + 1, 9), ">=": range(at, 9)}[sign]
+        steps = [text(step) for i, step in enumerate(column.scale) if i in kept]
+        return one_of(plain(column), steps) if steps else exp.false()
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""

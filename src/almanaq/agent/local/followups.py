@@ -13,8 +13,9 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
+from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.reading import Reading, read, with_ties
-from almanaq.agent.local.references import Reference, keys_condition, resolve
+from almanaq.agent.local.references import Reference, keys_condition, latest_shown, resolve
 from almanaq.agent.local.spec import (
     QuerySpec,
     aggregate,
@@ -28,6 +29,7 @@ from almanaq.agent.local.spec import (
 )
 from almanaq.agent.local.texts import is_searched, prose_for
 from almanaq.agent.local.world import World
+from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.text_functions import has_text
 
 _LEADING = (
@@ -40,10 +42,11 @@ _OPENINGS = (
     r"and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go"
     r"|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|not|sort"
     r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
-    r"|remove|something|somewhere|ok(?:ay)?|preferably|ideally"
+    r"|remove|something|somewhere|anything|anywhere|ok(?:ay)?|preferably|ideally"
 )
 _GOES_ON = re.compile(
     rf"^(?!(?:in|from|by|for|with|since|per)\b.*\b(?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
+    r"|^(?:(?:are|is|do|does|have|has) )?any (?:of|that|which|with|in|near|open|closed|under|over|besides)\b"
     r"|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
     re.IGNORECASE,
 )
@@ -62,12 +65,15 @@ _LIST = re.compile(
     r" ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
     re.IGNORECASE,
 )
+_GIVE_UP = (
+    r"does ?n[o']t matter|do ?n[o']t care|do ?n[o']t mind|irrelevant|optional|not (?:so |that |very )?important"
+    r"|unimportant|regardless|forget|ignore|drop|remove|never ?mind|no matter|leave out|skip"
+)
+_GIVES_UP = re.compile(rf"\b(?:{_GIVE_UP})\b", re.IGNORECASE)
 _DROP = re.compile(
-    r"\b(?:does ?n[o']t matter|do ?n[o']t care|(?:does|do|need) ?n[o']t (?:(?:need|have) to )?be\b"
-    r"|any (?:\w+ )?(?:is |will |would )?(?:ok|okay|works?|do)\b|do ?n[o']t mind|open to any"
-    r"|flexible|irrelevant|optional|skip"
-    r"|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
-    r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
+    rf"\b(?:{_GIVE_UP}|(?:does|do|need) ?n[o']t (?:(?:need|have) to )?be\b"
+    r"|any (?:price|city|place|location|area|rating)\b(?: range| level)?$|any (?:\w+ )?(?:is |will |would )?(?:ok|okay|works?|do)\b|open to any|flexible|is fine|are fine|whatever"
+    r"|any(?:thing|where) goes)\b",
     re.IGNORECASE,
 )
 _MORE_ABOUT = re.compile(
@@ -75,6 +81,7 @@ _MORE_ABOUT = re.compile(
     r"|what (?:do|did) .* (?:say|think))\b",
     re.IGNORECASE,
 )
+_ABOUT_WHAT = re.compile(r"\b(?:say|said|think|thought) (?:about|of) (?:the |its |their )?(?!it\b|this\b|that\b|the\b|at\b)\w{3,}")
 _COMPARATIVE = re.compile(
     r"\b(?:(?P<less>less|not (?:so|as|that))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
     re.IGNORECASE,
@@ -100,6 +107,9 @@ _MOST = re.compile(
 )
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
+_VAGUE = ("it", "there", "the one")
+"""What may mean no row: "is it possible", "the one thing"."""
+_OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
@@ -129,7 +139,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         found = _make_reading(ranked, world)
         return found and (with_ties(found, world) or found)
     if _ANOTHER.search(said) and not spec.gives_figures:
-        return _make_reading(_others(spec, history), world)
+        return _make_reading(_others(said, spec, history, world), world)
     if (first := _FIRST.fullmatch(said)) is not None:
         return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
     if (sort := _SORT.fullmatch(said)) is not None and spec.measures:
@@ -138,11 +148,15 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _make_reading(_list_rows(spec, world), world)
     if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
         return _make_reading(dropped, world)
+    if _GIVES_UP.search(said) and "," not in said:
+        return _make_reading(spec, world)  # it asked for nothing of the kind
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
     reference = resolve(said, history, world)
-    if reference is not None and (found := _about(said, spec, reference, history, world)) is not None:
-        return found
+    if reference is not None:
+        found = _about(said, spec, reference, history, world)
+        if found is not None or (reference.single and reference.words not in _VAGUE):
+            return found
     return _exchange(said, spec, world)
 
 
@@ -173,8 +187,13 @@ def _make_reading(spec: QuerySpec | None, world: World, probability: float = 0.9
         return None
 
 
-def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
-    """Return the same without the rows that were shown since it was asked."""
+def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
+    """Return the same, with what a turn names, without the rows that were shown since it was asked."""
+    relation = world.catalog.relation(spec.rows)
+    merged = _merge_conditions(spec, _conditions_named(said, relation, world), keeps=False, world=world)
+    named = name_columns(world.columns(spec.rows))
+    others = [c for c in merged if world.column_of(c) not in named]  # besides the row that was spoken of
+    spec = spec.with_conditions(others or merged)
     keys: dict[tuple[str | int | float, ...], str] = {}
     columns: tuple[str, ...] = ()
     for turn in history:
@@ -188,6 +207,13 @@ def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
     left_out = keys_condition(shown)
     left_out = left_out if isinstance(left_out, exp.In) else exp.paren(left_out)
     return spec.with_conditions([*kept, exp.Not(this=left_out)])
+
+
+def _conditions_named(said: str, relation: Relation, world: World) -> QuerySpec:
+    """Return a spec of the conditions on columns that a turn names."""
+    found = read(said, world, main=relation, partial=True)[:1]
+    named = (c for reading in found for c in reading.spec.conditions if not has_text(c))
+    return QuerySpec(relation.name, conditions=tuple(named))
 
 
 def _leaves_out(condition: exp.Expr) -> bool:
@@ -244,6 +270,11 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     if relation is None:
         return None
     columns = world.columns(relation.name)
+    about = _ABOUT_WHAT.search(_remove_reference(said, reference))
+    if reference.single and about is not None and (prose := prose_for(world, relation, None)) is not None:
+        call = answer(prose, _put_to_row(said, reference, relation.name))
+        shown = (*map(plain, name_columns(columns)), call)
+        return _make_reading(QuerySpec(relation.name, shown, (), (reference.condition,)), world, kind="detail")
     if reference.single and (_MORE_ABOUT.search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
         prose = prose_for(world, relation, None)
@@ -253,6 +284,9 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         elif prose is not None and not prose.column.private:
             shown_columns = (*shown_columns, exp.Anonymous(this="summary", expressions=[plain(prose)]))
         return _make_reading(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
+    if (asked_for := _columns_asked(said, reference, relation, world)) and not spec.gives_figures:
+        listed = dict.fromkeys(map(plain, (*name_columns(columns), *asked_for)))
+        return _make_reading(QuerySpec(relation.name, tuple(listed), (), (reference.condition,)), world, kind="detail")
     condition: list[exp.Expr] = [reference.condition]
     if not reference.single and spec.rows == relation.name and spec.limit is None and not spec.gives_figures:
         condition = list(spec.conditions)
@@ -272,10 +306,15 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
                 call = next(iter(wishes[0].find_all(exp.Anonymous)))
                 asked_of = world.column_of(call)
                 shown_call = answer(asked_of, question) if asked_of is not None else call
+                if asked_of is not None and asked_of.kind != "prose":
+                    shown_call = plain(asked_of)
                 return _make_reading(
                     QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail"
                 )
         made = best.spec.with_conditions([*condition, *best.spec.conditions])
+        tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
+        if reference.single and tested and not best.spec.measures:  # "is it expensive?"
+            made = replace(best.spec.with_conditions(condition), columns=(*map(plain, tested), *best.spec.columns))
         if made.columns and not made.measures:
             # A key says nothing beside what is asked of one row.
             names = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
@@ -299,10 +338,21 @@ def _elsewhere(
     return None
 
 
+def _columns_asked(said: str, reference: Reference, relation: Relation, world: World) -> list[LinkedColumn]:
+    """Return the columns that "where are they?" and "what does it serve?" ask for, and that no word names."""
+    rest = fold(_remove_reference(_CUES.sub("", said), reference)).split()
+    words = {word.strip("?.!,") for word in rest}
+    serving = domain_of(world.catalog).serving.keys()
+    role = "address" if "where" in words else "dishes" if "what" in words and words & serving else ""
+    if not role or words - english().silent - serving - search_words().ignored - search_words().quality:
+        return []
+    return [c for c in world.columns(relation.name) if role in c.roles]
+
+
 def _only_refers(said: str, reference: Reference) -> bool:
     """Return whether a turn is nothing but "and the first?"."""
     rest = fold(_CUES.sub("", said)).replace(fold(reference.words), " ")
-    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent]
+    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w == "where"]
 
 
 def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
@@ -326,6 +376,7 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     in_place = f"at {noun}" if reference.words == "there" else noun
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
     asked = re.sub(r" there$", "", _CUES.sub("", asked).strip().rstrip("?.! "))
+    asked = re.sub(r"^(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
 
@@ -346,7 +397,8 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
 def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
     wanted = _less_or_more(said)
-    shown = next((turn.shown for turn in reversed(history) if turn.shown is not None), None)
+    which = _WHICH.match(said) is not None
+    shown = latest_shown(history, 2 if which else 1)
     if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
         return None
     found = world.index.measured_by(wanted[0], [spec.rows])
@@ -356,13 +408,17 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
     if wanted[1]:
         up = not up
     own = compared(column)
+    if which:  # of those shown
+        ranked = replace(spec.with_conditions([keys_condition(shown)]), order=((own, up),), limit=1)
+        found = _make_reading(ranked, world)
+        return ranked if found is None else (with_ties(found, world) or found).spec
     bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
     of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
     test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
     compares = (column.relation.name, column.name)
-    also = read(said, world, main=column.relation, partial=True)[:1]  # "something cheaper in Bern"
-    new = [c for reading in also for c in reading.spec.conditions if compares not in columns_in(c) and not has_text(c)]
-    kept = _merge_conditions(spec, replace(spec, conditions=tuple(new)), keeps=False, world=world)
+    also = _conditions_named(said, column.relation, world)  # "something cheaper in Bern"
+    also = also.with_conditions(c for c in also.conditions if compares not in columns_in(c))
+    kept = _merge_conditions(spec, also, keeps=False, world=world)
     kept = [c for c in kept if compares not in columns_in(c)]
     return replace(spec.with_conditions([*kept, test]), order=())
 
@@ -382,6 +438,9 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
     made = spec.with_conditions(conditions)
+    if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
+        shown = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
+        made = replace(made, columns=tuple(map(plain, shown)), distinct=False)  # rows of one of the kinds listed
     if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
     changed = bool(new.conditions)
@@ -423,9 +482,10 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
             continue
         columns = columns_in(condition)
         replaced = any(columns & columns_in(other) for other in new.conditions if not has_text(other))
-        if has_text(condition):
-            replaced = condition in new.conditions
         column = world.column_of(condition)
+        if has_text(condition):  # of prose, each question is a wish of its own
+            of_prose = column is None or column.kind == "prose"
+            replaced = condition in new.conditions if of_prose else any(columns == columns_in(c) for c in new.conditions)
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
     return [*kept, *new.conditions]

@@ -28,7 +28,7 @@ _ORDINAL = re.compile(
     rf"(?! (?:time|best|rated|name|\d|week|month|quarter|half|year)){_THING}(?=[ ?.!,]|$)"
 )
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
-_ONE = re.compile(r"\b(?:its?|that one|this one|the one|he|she|his|him|her|there)\b(?!'s)")
+_ONE = re.compile(r"\b(?:its?|that one|this one|the one(?! (?:with|that|which|in|who))|he|she|his|him|her|there)\b(?!'s)")
 _EXPLETIVE = re.compile(
     r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any|been)\b|\bmake it\b"
@@ -91,7 +91,7 @@ def _literal(value: str | int | float) -> exp.Expr:
 def refers(question: str, history: Sequence[Turn] = (), world: World | None = None) -> bool:
     """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
     said = _EXPLETIVE.sub(" ", fold(question))
-    shown = _latest(history, 1)
+    shown = latest_shown(history, 1)
     if shown is not None and world is not None and _noun(said, world) is not None:
         return True
     return any(pattern.search(said) for pattern in (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG))
@@ -126,7 +126,7 @@ def refers_within(question: str, world: World) -> bool:
             if not apart:
                 return False
     for match in _ORDINAL.finditer(said):
-        if not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
+        if match[0].split()[-1] != match[1] or not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
             return False
     return True
 
@@ -141,9 +141,9 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     elif ordinal := _ORDINAL.search(said):
         found, place = ordinal, _ORDINALS[ordinal[1]]
     if place is not None and found is not None:
-        shown = _latest(history, max(place + 1, 2)) or _latest(history, max(place + 1, 1))
+        shown = latest_shown(history, max(place + 1, 2)) or latest_shown(history, max(place + 1, 1))
         return Reference(_rows(shown, [place]), True, found[0]) if shown else None
-    shown = _latest(history, 1)
+    shown = latest_shown(history, 1)
     if shown is None:
         return None
     if (that := _noun(said, world)) is not None:
@@ -153,11 +153,13 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     if every := _ALL.search(said):
         return Reference(shown, len(shown.keys) == 1, every[0])
     if among := _AMONG.search(said):
+        shown = latest_shown(history, 2) or shown
         return Reference(shown, len(shown.keys) == 1, among[0])
     return None
 
 
-def _latest(history: Sequence[Turn], least: int) -> Shown | None:
+def latest_shown(history: Sequence[Turn], least: int) -> Shown | None:
+    """Return the rows last shown, at least so many; None where there are none."""
     return next((t.shown for t in reversed(history) if t.shown and len(t.shown.keys) >= least), None)
 
 

@@ -15,6 +15,7 @@ from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import answer, text
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
+from almanaq.text.hours import find_hours, read_hours
 
 _MENTION = frozenset(
     "mention mentions mentioned mentioning say says saying said talk talks talking speak speaks speaking describe "
@@ -63,6 +64,42 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
         extra.append(exp.EQ(this=asked, expression=text("No" if negated is not None else "Yes")))
         return column
     return None
+
+
+_WHEN = re.compile(
+    r"\b(?:when|what time|how late|how early|until when)\b.*\b(?:opens?|opened|close[sd]?)\b", re.IGNORECASE
+)
+_SOON = re.compile(r"\b(today|tonight|tomorrow)\b", re.IGNORECASE)
+
+
+def hours_asked(sentence: Sentence, world: World, main: Relation) -> tuple[LinkedColumn, exp.Expr | None] | None:
+    """Use the words that say when rows are open; return the column of their hours with the test, None where they ask.
+
+    "Open on Sunday after 9 pm" is a test; "when does it close?" asks to see the hours.
+    """
+    question = sentence.links.question
+    said = find_hours(question)
+    match = said or _WHEN.search(question)
+    columns = (c for c in world.columns(main.name) if c.kind == "text" and "hours" in c.roles)
+    column = next((c for c in columns if any(map(read_hours, world.index.values_of(c)[:5]))), None)
+    if match is None or column is None:
+        return None
+    tokens = sentence.links.tokens
+    ends = [(tokens[s.first].start, tokens[s.last - 1].end) for s in sentence.items]
+    inside = [k for k, (start, end) in enumerate(ends) if match.start() < end and start < match.end()]
+    if said is None:
+        sentence.take(*(k for k in inside if sentence.items[k].kind not in ("value", "table")))
+        return column, None
+    denied = [k for k in range(max(0, inside[0] - 2), inside[0]) if sentence.items[k].kind == "not"]
+    sentence.take(*inside, *denied)
+    verb, _, when = said[0].casefold().partition(" ")
+    asks = f"is this {singular(main.name)} {verb}" if verb in ("open", "closed") else _does(main, verb)
+    test = exp.EQ(this=answer(column, f"{asks} {when}?"), expression=text("No" if denied else "Yes"))
+    return column, test
+
+
+def _does(main: Relation, verb: str) -> str:
+    return f"does this {singular(main.name)} {verb.removesuffix('s')}"
 
 
 def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
@@ -156,7 +193,7 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
     if span.kind == "value":
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
-        return use.folded(span.last - 1) == "popular"
+        return span.size > 1 or use.folded(span.last - 1) == "popular"
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
 
 
