@@ -33,7 +33,7 @@ from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.text_functions import has_text
 
 _LEADING = (
-    r"and|but|or|so|ok|okay|no|then|now|well|also|what about|how about|what if|only|just|instead|rather|try"
+    r"and|but|or|so|ok|okay|no(?=,)|then|now|well|also|what about|how about|what if|only|just|instead|rather|try"
     r"|make it|please|let's go to|let us go to|let's|i meant?|the same(?: for| in| with| but)?|same(?: for| in)?"
     r"|for|actually"
 )

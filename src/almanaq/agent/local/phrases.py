@@ -10,11 +10,11 @@ from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
-from almanaq.agent.linking.words import Token, word_set
+from almanaq.agent.linking.words import Token, stems, word_set
 from almanaq.suql.catalog.relations import Catalog
 
-PACKS = (("almanaq.sample", "places.toml"),)
-"""Where packs are: a package and a file of it."""
+PACKS = (("almanaq.sample", "places.toml", "concepts.toml"),)
+"""Where packs are: a package, and its files of words and of what texts are read for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Domain:
         ordinary: words that are part of an option's name and say nothing without the rest of it.
         idioms: pairs of words that mean one thing, and nothing that either of them names in a schema.
         serving: verbs of what a row does, each with its plain form.
+        matters: what a reader of the texts knows to answer, as the stems of the words that ask for it.
     """
 
     rows: frozenset[str] = frozenset()
@@ -44,6 +45,7 @@ class Domain:
     dish_cues: frozenset[str] = frozenset()
     idioms: frozenset[tuple[str, ...]] = frozenset()
     serving: Mapping[str, str] = field(default_factory=dict)
+    matters: frozenset[tuple[str, ...]] = frozenset()
 
 
 NONE = Domain()
@@ -58,13 +60,13 @@ def domain_of(catalog: Catalog) -> Domain:
 @cache
 def _packs() -> tuple[Domain, ...]:
     found = []
-    for package, name in PACKS:
-        data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
-        lists = {
-            each.name: word_set(data[each.name]) for each in fields(Domain) if each.name not in ("idioms", "serving")
-        }
+    for package, name, concepts in PACKS:
+        data, known = (tomllib.loads(files(package).joinpath(each).read_text("utf-8")) for each in (name, concepts))
+        lists = {each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)}
         idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
-        found.append(Domain(idioms=idioms, serving=data["serving"], **lists))
+        asked = (said for each in known.values() for part in ("ask", "ask_not", "weak") for said in each.get(part, ()))
+        matters = frozenset(map(stems, asked))
+        found.append(Domain(idioms=idioms, serving=data["serving"], matters=matters, **lists))
     return tuple(found)
 
 
@@ -170,8 +172,12 @@ class Phrase:
 
 
 def phrases(use: TokenUse, noun: str) -> tuple[Phrase, ...]:
-    """Return the questions that the unlinked words ask of one row, which `noun` names in the singular."""
-    return tuple(_phrase(use, first, last, noun) for first, last in runs(use))
+    """Return the questions that the unlinked words ask of one row, which `noun` names in the singular.
+
+    Words that say by nothing that they are a wish are none: "that would be perfect", "I was hoping".
+    """
+    found = (_phrase(use, first, last, noun) for first, last in runs(use))
+    return tuple(phrase for phrase in found if phrase is not None)
 
 
 def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
@@ -210,7 +216,7 @@ def content(use: TokenUse, i: int) -> bool:
     return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
 
 
-def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
+def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     cue, wanted = _cue(use, first)
     opening = first - 1 if cue and use.folded(first - 1) in ("a", "an", "the") else first
     words = _address_reader(use.text(opening, last))
@@ -221,7 +227,8 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
     dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
-    return Phrase(first, last, words, _question(words, cue, noun, use.domain, dish=dish), wanted, dish)
+    question = _question(words, cue, noun, use.domain, dish=dish)
+    return None if question is None else Phrase(first, last, words, question, wanted, dish)
 
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
@@ -236,6 +243,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = cue or ("with" if word in ("without", "no") else "")
         elif word == "for" and use.folded(k - 1) in search_words().seeking:
             break
+        elif word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in search_words().entity_words:
+            break  # "I need to plan" is no place to plan
         elif not cue and (
             word in search_words().owning or word in use.domain.serving or word in ("for", "to", "about", "can")
         ):
@@ -257,8 +266,10 @@ def _address_reader(text: str) -> str:
     return re.sub(r"\b(me|us|I|we)\b", "you", text)
 
 
-def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
-    """Ask what the phrase wants, as the first wording that fits has it; else whether the row has it."""
+def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str | None:
+    """Ask what the phrase wants, as the first wording that fits has it; None where nothing says that it is wanted."""
+    said = stems(words)
+    matters = any(said[i:k] in domain.matters for i in range(len(said)) for k in range(i + 1, len(said) + 1))
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
         return f"{stated[2]} the {stated[1]} {stated[3]}?"
@@ -272,7 +283,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
-        (does and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
+        (does and rest and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
         (
             search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
             f"is {row} {opening} enough {rest}?",
@@ -285,7 +296,8 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (dish and not cue, f"does {row} serve {words}?"),
     )
     article = "a " if head in domain.counted and opening not in _DETERMINED else ""
-    return next((question for fits, question in asked if fits), f"does {row} have {article}{words}?")
+    owns = f"does {row} have {article}{words}?" if owned or matters or head in domain.counted else None
+    return next((question for fits, question in asked if fits), owns)
 
 
 def _stem_in(word: str, known: frozenset[str]) -> bool:

@@ -161,7 +161,7 @@ def _tells(use: TokenUse, inside: list[int]) -> bool:
     return not linked and any(use.folded(i) not in search_words().ignored for i in inside)
 
 
-_STRUCTURED = frozenset("value table compare number superlative count not order direction by silent unknown".split())
+_STRUCTURED = frozenset("value table compare than number superlative count not order direction by silent unknown".split())
 _LEAST_WORD = 4
 
 
