@@ -292,11 +292,12 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        kinds = not self.searches or (not self.names_main and all(c.is_category or c.column.array for c in self.shown))
-        of_kind = of_kind and kinds and not self.ordering and entity is None and not theirs
+        of_kind = of_kind and (not self.searches or self._lists_kinds())
+        of_kind = of_kind and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
+        self.names_main |= self.searches  # a search shows which rows it found
         if self.shown and entity is not None:
             listed = self.shown
         elif self.shown:
@@ -322,6 +323,12 @@ class Composer(Ranking):
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
+
+    def _lists_kinds(self) -> bool:
+        """Return whether a search asks of what kinds rows are: "what cuisines are there?"."""
+        kinds = not self.names_main and not self.wishes and all(c.is_category or c.column.array for c in self.shown)
+        asked = self.sentence.text(0) in ("what", "which", "list", "show")
+        return asked and kinds and all(test.column not in self.shown for test in self.conditions.tests)
 
     def _kinds(self, spec: QuerySpec) -> QuerySpec:
         """Return the different values of columns that rows have in common."""

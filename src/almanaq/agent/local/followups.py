@@ -53,11 +53,12 @@ _GOES_ON = re.compile(
 _ANOTHER = re.compile(
     r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?!than )(?:\w+ )?"
     r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
-    r"|\balternatives?\b"
+    r"|\balternatives?\b|\b(?:any|some)(?:thing|where) else\b(?! than)"
+    r"|\b(?:what|which|any) other \w+(?! than)"
     r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
     r"|^(?:the )?next (?:ones?|page|few)\b|\bdo ?n[o']t like (?:it|them|these|those|that one)\b"
     r"|^(?:(?:and|any|some|what|show me|give me|have you got|got|are there)(?: any)? )?"
-    r"(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
+    r"(?:others?|another(?: one)?|more|what else|something different|next)[?.! ]*$",
     re.IGNORECASE,
 )
 _LIST = re.compile(
@@ -343,7 +344,8 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
     rest = fold(_remove_reference(_CUES.sub("", said), reference)).split()
     words = {word.strip("?.!,") for word in rest}
     serving = domain_of(world.catalog).serving.keys()
-    role = "address" if "where" in words else "dishes" if "what" in words and words & serving else ""
+    role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
+    role = "dishes" if "what" in words and words & serving else role
     if not role or words - english().silent - serving - search_words().ignored - search_words().quality:
         return []
     return [c for c in world.columns(relation.name) if role in c.roles]
@@ -351,8 +353,8 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
 
 def _only_refers(said: str, reference: Reference) -> bool:
     """Return whether a turn is nothing but "and the first?"."""
-    rest = fold(_CUES.sub("", said)).replace(fold(reference.words), " ")
-    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w == "where"]
+    rest = fold(_remove_reference(_CUES.sub("", said), reference))
+    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w in ("where", "how")]
 
 
 def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
@@ -374,6 +376,8 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     noun = f"this {singular(relation)}"
     at = fold(said).find(fold(reference.words))
     in_place = f"at {noun}" if reference.words == "there" else noun
+    if reference.words == "there":
+        at = fold(said).rfind("there")  # "is there live music there?"
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
     asked = re.sub(r" there$", "", _CUES.sub("", asked).strip().rstrip("?.! "))
     asked = re.sub(r"^(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn
-from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.joins import column_of
-from almanaq.agent.linking.words import fold, stem
+from almanaq.agent.linking.words import fold, is_plural, stem
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.spec import number, one_of, text
+from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 
 _ORDINALS = {
@@ -28,7 +29,7 @@ _ORDINAL = re.compile(
     rf"(?! (?:time|best|rated|name|\d|week|month|quarter|half|year)){_THING}(?=[ ?.!,]|$)"
 )
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
-_ONE = re.compile(r"\b(?:its?|that one|this one|the one(?! (?:with|that|which|in|who))|he|she|his|him|her|there)\b(?!'s)")
+_ONE = re.compile(r"\b(?:its?|that one|this one|the one(?! (?:with|that|which|in|who))|he|she|his|him|her|there)\b(?!['’])")
 _EXPLETIVE = re.compile(
     r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any|been)\b|\bmake it\b"
@@ -92,9 +93,25 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
     """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
     said = _EXPLETIVE.sub(" ", fold(question))
     shown = latest_shown(history, 1)
-    if shown is not None and world is not None and _noun(said, world) is not None:
+    if shown is not None and world is not None and (_noun(said, world) is not None or _asks_columns(question, world)):
         return True
     return any(pattern.search(said) for pattern in (_ORDINAL, _NUMBERED, _ONE, _ALL, _AMONG))
+
+
+def _asks_columns(question: str, world: World) -> bool:
+    """Return whether a turn of a search names columns alone: "address and phone?" is asked of the rows shown.
+
+    What cuisines there are is asked of all rows.
+    """
+    links = world.link(question)
+    named = [span for span in (links.covers[0] if links.covers else ()) if span.kind not in ("silent", "unknown", "and")]
+    columns = [getattr(span.meanings[0], "thing", None) for span in named if span.kind == "column"]
+    kinds = any(
+        isinstance(c, LinkedColumn) and (c.is_category or c.column.array) and is_plural(links.tokens[span.last - 1])
+        for c, span in zip(columns, named, strict=False)
+    )
+    searched = all(isinstance(c, LinkedColumn) and is_searched(world, c.relation) for c in columns)
+    return bool(columns) and len(columns) == len(named) and searched and not kinds
 
 
 def _noun(said: str, world: World) -> str | None:
@@ -114,6 +131,7 @@ def refers_within(question: str, world: World) -> bool:
     if (
         len(said) != len(question)
         or _noun(said, world) is not None
+        or _asks_columns(question, world)
         or any(pattern.search(said) for pattern in (_NUMBERED, _AMONG, _THAT))
     ):
         return False
@@ -152,6 +170,8 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
         return Reference(_rows(shown, [0]), True, one[0])
     if every := _ALL.search(said):
         return Reference(shown, len(shown.keys) == 1, every[0])
+    if _asks_columns(question, world):
+        return Reference(shown, len(shown.keys) == 1, "")
     if among := _AMONG.search(said):
         shown = latest_shown(history, 2) or shown
         return Reference(shown, len(shown.keys) == 1, among[0])
