@@ -47,7 +47,7 @@ _OPENINGS = (
 _GOES_ON = re.compile(
     rf"^(?!(?:in|from|by|for|with|since|per)\b.*\b(?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
     r"|^(?:(?:are|is|do|does|have|has) )?any (?:of|that|which|with|in|near|open|closed|under|over|besides)\b"
-    r"|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
+    r"|^the ones? (?:with|that|which|in|who)\b|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
     re.IGNORECASE,
 )
 _ANOTHER = re.compile(
@@ -342,7 +342,7 @@ def _elsewhere(
 def _columns_asked(said: str, reference: Reference, relation: Relation, world: World) -> list[LinkedColumn]:
     """Return the columns that "where are they?" and "what does it serve?" ask for, and that no word names."""
     rest = fold(_remove_reference(_CUES.sub("", said), reference)).split()
-    words = {word.strip("?.!,") for word in rest}
+    words = {word.strip("?.!,") for word in rest} - {""}
     serving = domain_of(world.catalog).serving.keys()
     role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
     role = "dishes" if "what" in words and words & serving else role

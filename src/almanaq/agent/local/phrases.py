@@ -129,8 +129,6 @@ class SearchWords:
     verbs: frozenset[str]
     seeking: frozenset[str]
     moving: frozenset[str]
-    telling: frozenset[str]
-    wishing: frozenset[str]
 
     def is_adjective(self, word: str) -> bool:
         """Guess whether a word is an adjective, by a short list and by its ending."""
@@ -272,7 +270,8 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     matters = any(said[i:k] in domain.matters for i in range(len(said)) for k in range(i + 1, len(said) + 1))
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
-        return f"{stated[2]} the {stated[1]} {stated[3]}?"
+        describes = matters or any(map(search_words().is_adjective, stated[3].casefold().split()))
+        return f"{stated[2]} the {stated[1]} {stated[3]}?" if describes else None
     row, (first, *more) = f"this {noun}", words.split()
     rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
     does, owned = opening in search_words().verbs, cue == "with"

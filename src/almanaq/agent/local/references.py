@@ -107,7 +107,9 @@ def _asks_columns(question: str, world: World) -> bool:
     named = [span for span in (links.covers[0] if links.covers else ()) if span.kind not in ("silent", "unknown", "and")]
     columns = [getattr(span.meanings[0], "thing", None) for span in named if span.kind == "column"]
     kinds = any(
-        isinstance(c, LinkedColumn) and (c.is_category or c.column.array) and is_plural(links.tokens[span.last - 1])
+        isinstance(c, LinkedColumn)
+        and (c.column.array or (c.is_category and not c.name.casefold().endswith(links.tokens[span.last - 1].folded)))
+        and is_plural(links.tokens[span.last - 1])
         for c, span in zip(columns, named, strict=False)
     )
     searched = all(isinstance(c, LinkedColumn) and is_searched(world, c.relation) for c in columns)
