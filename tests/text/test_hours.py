@@ -22,7 +22,8 @@ def clock(hour: int, *, half: bool) -> str:
 def write(week: Sequence[tuple[int, int] | None], *, half: bool) -> str:
     days = zip((day[:3] for day in DAYS), week, strict=True)
     return "; ".join(
-        f"{day} {f'{clock(span[0], half=half)}-{clock(span[1], half=half)}' if span else 'closed'}" for day, span in days
+        f"{day} {f'{clock(span[0], half=half)}-{clock(span[1], half=half)}' if span else 'closed'}"
+        for day, span in days
     )
 
 

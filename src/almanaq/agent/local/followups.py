@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 
 from sqlglot import exp
 
@@ -32,80 +35,6 @@ from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.text_functions import has_text
 
-_LEADING = (
-    r"and|but|or|so|ok|okay|no(?=,)|then|now|well|also|what about|how about|what if|only|just|instead|rather|try"
-    r"|make it|please|let's go to|let us go to|let's|i meant?|the same(?: for| in| with| but)?|same(?: for| in)?"
-    r"|for|actually"
-)
-_CUES = re.compile(rf"^(?:(?:{_LEADING})\b[ ,:]*)+", re.IGNORECASE)
-_OPENINGS = (
-    r"and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go"
-    r"|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|not|sort"
-    r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
-    r"|remove|something|somewhere|anything|anywhere|ok(?:ay)?|preferably|ideally"
-)
-_GOES_ON = re.compile(
-    rf"^(?!(?:in|from|by|for|with|since|per)\b.*\b(?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
-    r"|^(?:(?:are|is|do|does|have|has) )?any (?:of|that|which|with|in|near|open|closed|under|over|besides)\b"
-    r"|^the ones? (?:with|that|which|in|who)\b|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
-    re.IGNORECASE,
-)
-_ANOTHER = re.compile(
-    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?!than )(?:\w+ )?"
-    r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
-    r"|\balternatives?\b|\b(?:any|some)(?:thing|where) else\b(?! than)"
-    r"|\b(?:what|which|any) other \w+(?! than)"
-    r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
-    r"|^(?:the )?next (?:ones?|page|few)\b|\bdo ?n[o']t like (?:it|them|these|those|that one)\b"
-    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got|are there)(?: any)? )?"
-    r"(?:others?|another(?: one)?|more|what else|something different|next)[?.! ]*$",
-    re.IGNORECASE,
-)
-_LIST = re.compile(
-    r"^(?:please )?(?:list|show|print|display|give|name|who are|which are|what are)(?: me)?(?: all| all of)?"
-    r" ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
-    re.IGNORECASE,
-)
-_GIVE_UP = (
-    r"does ?n[o']t matter|do ?n[o']t care|do ?n[o']t mind|irrelevant|optional|not (?:so |that |very )?important"
-    r"|unimportant|regardless|forget|ignore|drop|remove|never ?mind|no matter|leave out|skip"
-)
-_GIVES_UP = re.compile(rf"\b(?:{_GIVE_UP})\b", re.IGNORECASE)
-_DROP = re.compile(
-    rf"\b(?:{_GIVE_UP}|(?:does|do|need) ?n[o']t (?:(?:need|have) to )?be\b"
-    r"|any (?:price|city|place|location|area|rating)\b(?: range| level)?$|any (?:\w+ )?(?:is |will |would )?(?:ok|okay|works?|do)\b|open to any|flexible|is fine|are fine|whatever"
-    r"|any(?:thing|where) goes)\b",
-    re.IGNORECASE,
-)
-_MORE_ABOUT = re.compile(
-    r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e"
-    r"|what (?:do|did) .* (?:say|think))\b",
-    re.IGNORECASE,
-)
-_ABOUT_WHAT = re.compile(r"\b(?:say|said|think|thought) (?:about|of) (?:the |its |their )?(?!it\b|this\b|that\b|the\b|at\b)\w{3,}")
-_COMPARATIVE = re.compile(
-    r"\b(?:(?P<less>less|not (?:so|as|that))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
-    re.IGNORECASE,
-)
-_COUNT = re.compile(
-    r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)"
-    r"(?: (?:of|are|is|there|they|them|these|those|do|did|you|find|have|in|total|all|found|results?|matche?s?))*[?. ]*",
-    re.IGNORECASE,
-)
-_FIRST = re.compile(
-    r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
-    re.IGNORECASE,
-)
-_SORT = re.compile(
-    r"(?:and )?(?:(?:sort|order)(?:ed)?(?: them| it)?,? )?(?:(?P<down>(?:highest|largest|most|biggest|best) first"
-    r"|desc(?:ending)?)|(?:lowest|smallest|least|fewest) first|asc(?:ending)?)[?.! ]*",
-    re.IGNORECASE,
-)
-_WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
-_MOST = re.compile(
-    r"(?:and |so )?which (?:one )?(?:has|had|is|was) (?:the )?(?:(most|highest)|(?:least|fewest|lowest))[?.! ]*",
-    re.IGNORECASE,
-)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _VAGUE = ("it", "there", "the one")
@@ -114,11 +43,18 @@ _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
+@cache
+def _turn(name: str) -> re.Pattern[str]:
+    """Return one of the patterns of `turns.toml`."""
+    data = tomllib.loads(files("almanaq.agent.local").joinpath("turns.toml").read_text("utf-8"))
+    return re.compile("|".join(each.replace("\n", "") for each in data[name]), re.IGNORECASE)
+
+
 def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
     said = question.strip()
-    return any(pattern.search(said) for pattern in (_GOES_ON, _ANOTHER, _DROP)) or bool(
-        _COUNT.fullmatch(said) or _FIRST.fullmatch(said) or asks_to_list(said) or _less_or_more(said)
+    return any(pattern.search(said) for pattern in map(_turn, ("goes_on", "another", "gives_up", "drop"))) or bool(
+        _turn("count").search(said) or _turn("first").search(said) or asks_to_list(said) or _less_or_more(said)
     )
 
 
@@ -133,23 +69,25 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return None
     spec = last[0]
     said = question.strip()
-    if _COUNT.fullmatch(said) and not spec.gives_figures:
+    if _turn("count").search(said) and not spec.gives_figures:
         return _make_reading(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
-    if spec.groups and spec.measures and (most := _MOST.fullmatch(said)):
+    if spec.groups and spec.measures and (most := _turn("most").search(said)):
         ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
         found = _make_reading(ranked, world)
         return found and (with_ties(found, world) or found)
-    if _ANOTHER.search(said) and not spec.gives_figures:
+    if _turn("another").search(said) and not spec.gives_figures:
         return _make_reading(_others(said, spec, history, world), world)
-    if (first := _FIRST.fullmatch(said)) is not None:
+    if (first := _turn("first").search(said)) is not None:
         return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
-    if (sort := _SORT.fullmatch(said)) is not None and spec.measures:
+    if (sort := _turn("sort").search(said)) is not None and spec.measures:
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
+    if (_turn("gives_up").search(said) or _turn("drop").search(said)) and (
+        dropped := _without(said, spec, world)
+    ) is not None:
         return _make_reading(dropped, world)
-    if _GIVES_UP.search(said) and "," not in said:
+    if _turn("gives_up").search(said) and "," not in said:
         return _make_reading(spec, world)  # it asked for nothing of the kind
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
@@ -164,7 +102,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 def asks_to_list(question: str) -> bool:
     """Return whether a turn asks to list the rows that were found."""
     bare = ("list", "show", "print", "name", "give")
-    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in bare
+    return bool(_turn("list").search(question.strip())) and fold(question).strip(" .!?") not in bare
 
 
 def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
@@ -271,12 +209,12 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     if relation is None:
         return None
     columns = world.columns(relation.name)
-    about = _ABOUT_WHAT.search(_remove_reference(said, reference))
+    about = _turn("about_what").search(_remove_reference(said, reference))
     if reference.single and about is not None and (prose := prose_for(world, relation, None)) is not None:
         call = answer(prose, _put_to_row(said, reference, relation.name))
         shown = (*map(plain, name_columns(columns)), call)
         return _make_reading(QuerySpec(relation.name, shown, (), (reference.condition,)), world, kind="detail")
-    if reference.single and (_MORE_ABOUT.search(said) or _only_refers(said, reference)):
+    if reference.single and (_turn("more_about").search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
         prose = prose_for(world, relation, None)
         shown_columns: tuple[exp.Expr, ...] = tuple(plain(c) for c in fact_columns(columns, ()))
@@ -341,7 +279,7 @@ def _elsewhere(
 
 def _columns_asked(said: str, reference: Reference, relation: Relation, world: World) -> list[LinkedColumn]:
     """Return the columns that "where are they?" and "what does it serve?" ask for, and that no word names."""
-    rest = fold(_remove_reference(_CUES.sub("", said), reference)).split()
+    rest = fold(_remove_reference(_turn("cues").sub("", said), reference)).split()
     words = {word.strip("?.!,") for word in rest} - {""}
     serving = domain_of(world.catalog).serving.keys()
     role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
@@ -353,7 +291,7 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
 
 def _only_refers(said: str, reference: Reference) -> bool:
     """Return whether a turn is nothing but "and the first?"."""
-    rest = fold(_remove_reference(_CUES.sub("", said), reference))
+    rest = fold(_remove_reference(_turn("cues").sub("", said), reference))
     return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w in ("where", "how")]
 
 
@@ -379,7 +317,7 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     if reference.words == "there":
         at = fold(said).rfind("there")  # "is there live music there?"
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
-    asked = re.sub(r" there$", "", _CUES.sub("", asked).strip().rstrip("?.! "))
+    asked = re.sub(r" there$", "", _turn("cues").sub("", asked).strip().rstrip("?.! "))
     asked = re.sub(r"^(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
@@ -389,7 +327,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
     if re.search(r"\b(?:than|or)\b", said):
         return None  # it says with what it compares
-    for match in _COMPARATIVE.finditer(fold(said)):
+    for match in _turn("comparative").finditer(fold(said)):
         word = match["er"] or match["base"]
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
@@ -401,7 +339,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
 def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
     wanted = _less_or_more(said)
-    which = _WHICH.match(said) is not None
+    which = _turn("which").search(said) is not None
     shown = latest_shown(history, 2 if which else 1)
     if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
         return None
@@ -432,7 +370,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     relation = world.catalog.find(spec.rows)
     if relation is None:
         return None
-    short = _CUES.sub("", said).strip() or said
+    short = _turn("cues").sub("", said).strip() or said
     short = re.sub(r"\binstead\b|\bones\b", " ", short)
     readings = read(short, world, main=relation, partial=True)
     if not readings:
@@ -445,7 +383,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
         shown = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
         made = replace(made, columns=tuple(map(plain, shown)), distinct=False)  # rows of one of the kinds listed
-    if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
+    if spec.measures == (count(),) and not spec.groups and _turn("which").search(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
     changed = bool(new.conditions)
     function = _bare_function(short, world) if not new.measures else None
@@ -489,7 +427,9 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         column = world.column_of(condition)
         if has_text(condition):  # of prose, each question is a wish of its own
             of_prose = column is None or column.kind == "prose"
-            replaced = condition in new.conditions if of_prose else any(columns == columns_in(c) for c in new.conditions)
+            replaced = (
+                condition in new.conditions if of_prose else any(columns == columns_in(c) for c in new.conditions)
+            )
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
     return [*kept, *new.conditions]

@@ -62,7 +62,9 @@ def _packs() -> tuple[Domain, ...]:
     found = []
     for package, name, concepts in PACKS:
         data, known = (tomllib.loads(files(package).joinpath(each).read_text("utf-8")) for each in (name, concepts))
-        lists = {each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)}
+        lists = {
+            each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
+        }
         idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
         asked = (said for each in known.values() for part in ("ask", "ask_not", "weak") for said in each.get(part, ()))
         matters = frozenset(map(stems, asked))

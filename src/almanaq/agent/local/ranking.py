@@ -251,7 +251,9 @@ class Ranking(Figures):
                 self.conditions.tests.remove(step)
                 sentence.take(i)
                 value = step.condition.expression.this
-                self.conditions.tests.append(Test(step.column, self.conditions.on_scale(step.column, sign, value), step.place))
+                self.conditions.tests.append(
+                    Test(step.column, self.conditions.on_scale(step.column, sign, value), step.place)
+                )
                 continue
             left = (
                 self.conditions.column(before, lambda c: c.is_measurable or c.kind == "date", "than")

@@ -29,7 +29,9 @@ _ORDINAL = re.compile(
     rf"(?! (?:time|best|rated|name|\d|week|month|quarter|half|year)){_THING}(?=[ ?.!,]|$)"
 )
 _NUMBERED = re.compile(rf"(?:\b(?:number|no\.?|option|result) |#)(\d|{'|'.join(_NUMBERS)})\b")
-_ONE = re.compile(r"\b(?:its?|that one|this one|the one(?! (?:with|that|which|in|who))|he|she|his|him|her|there)\b(?!['’])")
+_ONE = re.compile(
+    r"\b(?:its?|that one|this one|the one(?! (?:with|that|which|in|who))|he|she|his|him|her|there)\b(?!['’])"
+)
 _EXPLETIVE = re.compile(
     r"^(?:what about|how about|(?:and )?any|(?:and )?some)\b[^?]*? there\b|"
     r"\b(?:is|are|was|were|isn't|aren't) there\b|\bthere (?:is|are|was|were|any|been)\b|\bmake it\b"
@@ -104,7 +106,9 @@ def _asks_columns(question: str, world: World) -> bool:
     What cuisines there are is asked of all rows.
     """
     links = world.link(question)
-    named = [span for span in (links.covers[0] if links.covers else ()) if span.kind not in ("silent", "unknown", "and")]
+    named = [
+        span for span in (links.covers[0] if links.covers else ()) if span.kind not in ("silent", "unknown", "and")
+    ]
     columns = [getattr(span.meanings[0], "thing", None) for span in named if span.kind == "column"]
     kinds = any(
         isinstance(c, LinkedColumn)
@@ -146,7 +150,9 @@ def refers_within(question: str, world: World) -> bool:
             if not apart:
                 return False
     for match in _ORDINAL.finditer(said):
-        if match[0].split()[-1] != match[1] or not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
+        if match[0].split()[-1] != match[1] or not any(
+            0 < links.tokens[s.first].start - match.end() < 2 for s in named
+        ):
             return False
     return True
 

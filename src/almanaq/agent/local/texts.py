@@ -138,7 +138,9 @@ def drop_asides(use: TokenUse) -> None:
             use.drop(inside[0], inside[-1] + 1)
 
 
-_STRUCTURED = frozenset("value table compare than number superlative count not order direction by silent unknown".split())
+_STRUCTURED = frozenset(
+    "value table compare than number superlative count not order direction by silent unknown".split()
+)
 _LEAST_WORD = 4
 
 
