@@ -36,8 +36,8 @@ Hours = dict[int, tuple[tuple[int, int], ...]]
 def read_hours(text: str) -> Hours | None:
     """Return the hours that a text writes; None for any other text.
 
-    >>> read_hours("Mon-Sat 9 AM-5 PM; closed Tuesday") == {0: ((540, 1020),), 1: (), **{d: ((540, 1020),) for d in (2, 3, 4, 5)}}
-    True
+    >>> read_hours("Mon-Wed 9 AM-5 PM; closed Tuesday")
+    {0: ((540, 1020),), 1: (), 2: ((540, 1020),)}
     """
     found: Hours = {}
     for part in re.split(r"[;\n]", text.casefold()):

@@ -200,9 +200,8 @@ class Composer(Ranking):
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
                 self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
-        if any(
-            c.column.array or c.mark for each in spec.groups if (c := self.world.column_of(each)) and each == plain(c)
-        ):
+        lists = (c for each in spec.groups if (c := self.world.column_of(each)) is not None and each == plain(c))
+        if any(column.column.array or column.mark for column in lists):
             self.choices.doubt(0.4, "a group for each list, not for each of its values")
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:

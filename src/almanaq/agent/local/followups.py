@@ -83,12 +83,11 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    if (_turn("gives_up").search(said) or _turn("drop").search(said)) and (
-        dropped := _without(said, spec, world)
-    ) is not None:
-        return _make_reading(dropped, world)
-    if _turn("gives_up").search(said) and "," not in said:
-        return _make_reading(spec, world)  # it asked for nothing of the kind
+    gives_up = _turn("gives_up").search(said) is not None
+    if gives_up or _turn("drop").search(said):
+        dropped = _without(said, spec, world)
+        if dropped is not None or (gives_up and "," not in said):
+            return _make_reading(dropped or spec, world)  # where it asked for nothing of the kind, nothing changes
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
     reference = resolve(said, history, world)
@@ -212,8 +211,8 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     about = _turn("about_what").search(_remove_reference(said, reference))
     if reference.single and about is not None and (prose := prose_for(world, relation, None)) is not None:
         call = answer(prose, _put_to_row(said, reference, relation.name))
-        shown = (*map(plain, name_columns(columns)), call)
-        return _make_reading(QuerySpec(relation.name, shown, (), (reference.condition,)), world, kind="detail")
+        answered = (*map(plain, name_columns(columns)), call)
+        return _make_reading(QuerySpec(relation.name, answered, (), (reference.condition,)), world, kind="detail")
     if reference.single and (_turn("more_about").search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
         prose = prose_for(world, relation, None)
@@ -352,8 +351,8 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
     own = compared(column)
     if which:  # of those shown
         ranked = replace(spec.with_conditions([keys_condition(shown)]), order=((own, up),), limit=1)
-        found = _make_reading(ranked, world)
-        return ranked if found is None else (with_ties(found, world) or found).spec
+        first = _make_reading(ranked, world)
+        return ranked if first is None else (with_ties(first, world) or first).spec
     bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
     of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
     test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())

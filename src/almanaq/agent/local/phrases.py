@@ -98,10 +98,6 @@ class TokenUse:
         """Mark tokens as taken for something."""
         self.used[first:last] = [label] * (min(last, len(self.used)) - first)
 
-    def drop(self, first: int, last: int) -> None:
-        """Mark tokens as telling of the asker alone."""
-        self.take(first, last, "dropped")
-
     def folded(self, i: int) -> str:
         """Return token i in lower case, "" outside the question."""
         return self.tokens[i].folded if 0 <= i < len(self.tokens) else ""

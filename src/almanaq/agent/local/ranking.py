@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.local.conditions import Test
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.spec import aggregate, compared, count
@@ -250,10 +251,8 @@ class Ranking(Figures):
             if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate"
                 self.conditions.tests.remove(step)
                 sentence.take(i)
-                value = step.condition.expression.this
-                self.conditions.tests.append(
-                    Test(step.column, self.conditions.on_scale(step.column, sign, value), step.place)
-                )
+                condition = self.conditions.on_scale(step.column, sign, step.condition.expression.this)
+                self.conditions.tests.append(replace(step, condition=condition))
                 continue
             left = (
                 self.conditions.column(before, lambda c: c.is_measurable or c.kind == "date", "than")

@@ -150,9 +150,8 @@ def refers_within(question: str, world: World) -> bool:
             if not apart:
                 return False
     for match in _ORDINAL.finditer(said):
-        if match[0].split()[-1] != match[1] or not any(
-            0 < links.tokens[s.first].start - match.end() < 2 for s in named
-        ):
+        alone = match[0].split()[-1] == match[1]  # "the first order", not "the first one"
+        if not alone or not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
             return False
     return True
 

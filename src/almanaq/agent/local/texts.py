@@ -115,29 +115,6 @@ def prose_column(world: World, main: Relation) -> LinkedColumn | None:
     return found[0] if found else None
 
 
-_COMPANY = (
-    "(?:girlfriend|boyfriend|wife|husband|partner|fianc[ée]+|friends?|mother|father|mom|dad|sister|brother|colleagues?"
-    "|boss|parents)"
-)
-_TIME = re.compile(
-    r"\b(?:(?:for|on|over|by) )?(?:(?:this|next|the|coming|friday|saturday|sunday|monday|tuesday|wednesday|thursday) )*"
-    r"(?:weekend|tonight|tomorrow|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:this|tomorrow) "
-    r"(?:morning|afternoon|evening))(?: (?:night|evening|morning|afternoon))?\b"
-    r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)"
-    rf"|\b(?:my|our) {_COMPANY} and (?:i|me)\b|\b(?:me|i) and my {_COMPANY}\b"
-    r"|\bas long as\b|\bif possible\b|\bor not\b",
-    re.IGNORECASE,
-)
-
-
-def drop_asides(use: TokenUse) -> None:
-    """Take the words that only say when, or who comes along, as asides."""
-    for match in _TIME.finditer(use.question):
-        inside = [i for i, w in enumerate(use.tokens) if match.start() <= w.start and w.end <= match.end()]
-        if inside and use.free(inside[0], inside[-1] + 1):
-            use.drop(inside[0], inside[-1] + 1)
-
-
 _STRUCTURED = frozenset(
     "value table compare than number superlative count not order direction by silent unknown".split()
 )
@@ -210,7 +187,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
 
 
 def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[LinkedColumn, Phrase]]:
-    """Return what the words that are left ask of the texts; these and the asides of the asker are used."""
+    """Return what the words that are left ask of the texts; these are used."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
         taken = item.kind not in ("silent", "unknown") or (sentence.used[i] and item.kind != "silent")
@@ -219,13 +196,11 @@ def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[Li
         if token.folded in ",;?!.":
             labels[i] = "mark"
     use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog))
-    drop_asides(use)
     noun = singular(main.name)
     found = phrases(use, noun)
     for i, item in enumerate(sentence.items):
         inside = range(item.first, item.last)
         asked = any(phrase.first <= k < phrase.last for phrase in found for k in inside)
-        dropped = any(use.used[k] == "dropped" for k in inside)
         words = search_words()
         empty = item.kind == "unknown" and all(
             use.folded(k)
@@ -234,7 +209,7 @@ def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[Li
             or use.folded(k) in use.domain.serving
             for k in inside
         )
-        if asked or dropped or empty:
+        if asked or empty:
             sentence.take(i)
     return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
 
