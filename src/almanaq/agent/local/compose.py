@@ -12,7 +12,6 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.spans import Span
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
@@ -42,11 +41,15 @@ class Composer(Ranking):
         self._weigh_spans()
         read = None if self.searches else text_tests(self.sentence, self.world, self.main, self.extra)
         self.read = [] if read is None else [read]
-        self._open()
+        hours = hours_asked(self.sentence, self.world, self.main)
         self.conditions.holding_tests()
         self._name_tables()
         self._count_members()
         self.conditions.value_tests()
+        if hours is not None and (hours[1] is None or self._entity() is not None):
+            self.shown.append(hours[0])  # of one row, and where they are asked for, the hours are shown
+        elif hours is not None and hours[1] is not None:
+            self.extra.append(hours[1])
         self._define()
         self._compute()
         self._group()
@@ -70,21 +73,6 @@ class Composer(Ranking):
             weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
-
-    def _open(self) -> None:
-        """Turn "open on Sunday" into a condition; of one row, and where it is asked, the hours are shown."""
-        found = hours_asked(self.sentence, self.world, self.main)
-        if found is None:
-            return
-        named = any(item.kind == "value" and self._names_row(item) for item in self.sentence.items)
-        if found[1] is None or named:
-            self.shown.append(found[0])
-        else:
-            self.extra.append(found[1])
-
-    def _names_row(self, span: Span) -> bool:
-        named = name_columns(self.world.columns(self.main.name))
-        return any(meaning.column in named and not meaning.how for meaning in span.meanings)
 
     def _take_shown(self) -> None:
         """Take the columns that are left: they are to be shown, or to be put together where there are groups."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import files
 
 from sqlglot import exp
 
@@ -18,7 +15,7 @@ from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
 from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.reading import Reading, read, with_ties
-from almanaq.agent.local.references import Reference, keys_condition, latest_shown, resolve
+from almanaq.agent.local.references import Reference, keys_condition, latest_shown, resolve, turn_pattern
 from almanaq.agent.local.spec import (
     QuerySpec,
     aggregate,
@@ -43,18 +40,16 @@ _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
-@cache
-def _turn(name: str) -> re.Pattern[str]:
-    """Return one of the patterns of `turns.toml`."""
-    data = tomllib.loads(files("almanaq.agent.local").joinpath("turns.toml").read_text("utf-8"))
-    return re.compile("|".join(each.replace("\n", "") for each in data[name]), re.IGNORECASE)
-
-
 def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
     said = question.strip()
-    return any(pattern.search(said) for pattern in map(_turn, ("goes_on", "another", "gives_up", "drop"))) or bool(
-        _turn("count").search(said) or _turn("first").search(said) or asks_to_list(said) or _less_or_more(said)
+    return any(
+        pattern.search(said) for pattern in map(turn_pattern, ("goes_on", "another", "gives_up", "drop"))
+    ) or bool(
+        turn_pattern("count").search(said)
+        or turn_pattern("first").search(said)
+        or asks_to_list(said)
+        or _less_or_more(said)
     )
 
 
@@ -69,22 +64,22 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return None
     spec = last[0]
     said = question.strip()
-    if _turn("count").search(said) and not spec.gives_figures:
+    if turn_pattern("count").search(said) and not spec.gives_figures:
         return _make_reading(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
-    if spec.groups and spec.measures and (most := _turn("most").search(said)):
+    if spec.groups and spec.measures and (most := turn_pattern("most").search(said)):
         ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
         found = _make_reading(ranked, world)
         return found and (with_ties(found, world) or found)
-    if _turn("another").search(said) and not spec.gives_figures:
+    if turn_pattern("another").search(said) and not spec.gives_figures:
         return _make_reading(_others(said, spec, history, world), world)
-    if (first := _turn("first").search(said)) is not None:
+    if (first := turn_pattern("first").search(said)) is not None:
         return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
-    if (sort := _turn("sort").search(said)) is not None and spec.measures:
+    if (sort := turn_pattern("sort").search(said)) is not None and spec.measures:
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    gives_up = _turn("gives_up").search(said) is not None
-    if gives_up or _turn("drop").search(said):
+    gives_up = turn_pattern("gives_up").search(said) is not None
+    if gives_up or turn_pattern("drop").search(said):
         dropped = _without(said, spec, world)
         if dropped is not None or (gives_up and "," not in said):
             return _make_reading(dropped or spec, world)  # where it asked for nothing of the kind, nothing changes
@@ -101,7 +96,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 def asks_to_list(question: str) -> bool:
     """Return whether a turn asks to list the rows that were found."""
     bare = ("list", "show", "print", "name", "give")
-    return bool(_turn("list").search(question.strip())) and fold(question).strip(" .!?") not in bare
+    return bool(turn_pattern("list").search(question.strip())) and fold(question).strip(" .!?") not in bare
 
 
 def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
@@ -208,12 +203,12 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     if relation is None:
         return None
     columns = world.columns(relation.name)
-    about = _turn("about_what").search(_remove_reference(said, reference))
+    about = turn_pattern("about_what").search(_remove_reference(said, reference))
     if reference.single and about is not None and (prose := prose_for(world, relation, None)) is not None:
         call = answer(prose, _put_to_row(said, reference, relation.name))
         answered = (*map(plain, name_columns(columns)), call)
         return _make_reading(QuerySpec(relation.name, answered, (), (reference.condition,)), world, kind="detail")
-    if reference.single and (_turn("more_about").search(said) or _only_refers(said, reference)):
+    if reference.single and (turn_pattern("more_about").search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
         prose = prose_for(world, relation, None)
         shown_columns: tuple[exp.Expr, ...] = tuple(plain(c) for c in fact_columns(columns, ()))
@@ -278,7 +273,7 @@ def _elsewhere(
 
 def _columns_asked(said: str, reference: Reference, relation: Relation, world: World) -> list[LinkedColumn]:
     """Return the columns that "where are they?" and "what does it serve?" ask for, and that no word names."""
-    rest = fold(_remove_reference(_turn("cues").sub("", said), reference)).split()
+    rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference)).split()
     words = {word.strip("?.!,") for word in rest} - {""}
     serving = domain_of(world.catalog).serving.keys()
     role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
@@ -290,7 +285,7 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
 
 def _only_refers(said: str, reference: Reference) -> bool:
     """Return whether a turn is nothing but "and the first?"."""
-    rest = fold(_remove_reference(_turn("cues").sub("", said), reference))
+    rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference))
     return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w in ("where", "how")]
 
 
@@ -316,7 +311,7 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     if reference.words == "there":
         at = fold(said).rfind("there")  # "is there live music there?"
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
-    asked = re.sub(r" there$", "", _turn("cues").sub("", asked).strip().rstrip("?.! "))
+    asked = re.sub(r" there$", "", turn_pattern("cues").sub("", asked).strip().rstrip("?.! "))
     asked = re.sub(r"^(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
@@ -326,7 +321,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
     if re.search(r"\b(?:than|or)\b", said):
         return None  # it says with what it compares
-    for match in _turn("comparative").finditer(fold(said)):
+    for match in turn_pattern("comparative").finditer(fold(said)):
         word = match["er"] or match["base"]
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
@@ -338,7 +333,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
 def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
     wanted = _less_or_more(said)
-    which = _turn("which").search(said) is not None
+    which = turn_pattern("which").search(said) is not None
     shown = latest_shown(history, 2 if which else 1)
     if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
         return None
@@ -369,7 +364,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     relation = world.catalog.find(spec.rows)
     if relation is None:
         return None
-    short = _turn("cues").sub("", said).strip() or said
+    short = turn_pattern("cues").sub("", said).strip() or said
     short = re.sub(r"\binstead\b|\bones\b", " ", short)
     readings = read(short, world, main=relation, partial=True)
     if not readings:
@@ -382,7 +377,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
         shown = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
         made = replace(made, columns=tuple(map(plain, shown)), distinct=False)  # rows of one of the kinds listed
-    if spec.measures == (count(),) and not spec.groups and _turn("which").search(said) and not new.gives_figures:
+    if spec.measures == (count(),) and not spec.groups and turn_pattern("which").search(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
     changed = bool(new.conditions)
     function = _bare_function(short, world) if not new.measures else None

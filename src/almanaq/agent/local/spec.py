@@ -114,12 +114,11 @@ def has_item(column: LinkedColumn, item: str) -> exp.Expr:
 
 
 def kinds_of(column: LinkedColumn) -> exp.Expr:
-    """Return what tells the kinds of rows apart: a column, or each item of one that holds lists."""
-    if column.column.array:
-        return exp.Explode(this=plain(column))
-    if column.mark:
-        return exp.Explode(this=exp.StringToArray(this=plain(column), expression=text(column.mark)))
-    return plain(column)
+    """Return what tells the kinds of rows apart: a column, or each item of one that is an array.
+
+    A text that may be a list ("Brooklyn, New York") is taken as a whole.
+    """
+    return exp.Explode(this=plain(column)) if column.column.array else plain(column)
 
 
 def tables_in(expression: exp.Expr) -> list[str]:
