@@ -198,65 +198,51 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
 
 def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
     """Return what is asked of rows that were shown: one of them, or all that the last query found."""
-    shown = reference.shown
-    relation = world.catalog.find(shown.relation)
+    relation = world.catalog.find(reference.shown.relation)
     if relation is None:
         return None
-    columns = world.columns(relation.name)
-    about = turn_pattern("about_what").search(_remove_reference(said, reference))
-    if reference.single and about is not None and (prose := prose_for(world, relation, None)) is not None:
-        call = answer(prose, _put_to_row(said, reference, relation.name))
-        answered = (*map(plain, name_columns(columns)), call)
-        return _make_reading(QuerySpec(relation.name, answered, (), (reference.condition,)), world, kind="detail")
-    if reference.single and (turn_pattern("more_about").search(said) or _only_refers(said, reference)):
+    columns, single = world.columns(relation.name), reference.single
+    named = [plain(c) for c in name_columns(columns)]
+    rest, prose = _remove_reference(said, reference), prose_for(world, relation, None)
+
+    def show(*shown: exp.Expr) -> Reading | None:
+        found = tuple(dict.fromkeys(shown))
+        return _make_reading(QuerySpec(relation.name, found, (), (reference.condition,)), world, kind="detail")
+
+    if single and prose is not None and turn_pattern("about_what").search(rest):
+        return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
+    if single and (turn_pattern("more_about").search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
-        prose = prose_for(world, relation, None)
-        shown_columns: tuple[exp.Expr, ...] = tuple(plain(c) for c in fact_columns(columns, ()))
-        if asked is not None:
-            shown_columns = asked.columns
-        elif prose is not None and not prose.column.private:
-            shown_columns = (*shown_columns, exp.Anonymous(this="summary", expressions=[plain(prose)]))
-        return _make_reading(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
-    if (asked_for := _columns_asked(said, reference, relation, world)) and not spec.gives_figures:
-        listed = dict.fromkeys(map(plain, (*name_columns(columns), *asked_for)))
-        return _make_reading(QuerySpec(relation.name, tuple(listed), (), (reference.condition,)), world, kind="detail")
-    condition: list[exp.Expr] = [reference.condition]
-    if not reference.single and spec.rows == relation.name and spec.limit is None and not spec.gives_figures:
-        condition = list(spec.conditions)
-    if not reference.single and spec.gives_figures:
+        summary = [] if prose is None else [exp.Anonymous(this="summary", expressions=[plain(prose)])]
+        return show(*(asked.columns if asked is not None else (*map(plain, fact_columns(columns, ())), *summary)))
+    if spec.gives_figures and not single:
         return None
-    own = read(_remove_reference(said, reference), world, main=relation, partial=True)
-    best = own[0] if own else None
+    if asked_for := _columns_asked(said, reference, relation, world):
+        return show(*named, *map(plain, asked_for))
+    condition: list[exp.Expr] = [reference.condition]
+    if not single and spec.rows == relation.name and spec.limit is None:
+        condition = list(spec.conditions)
+    best = next(iter(read(rest, world, main=relation, partial=True)), None)
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
         return elsewhere
-    if best is not None and best.probability > _USABLE and best.spec.expressions():
-        if is_searched(world, relation) and reference.single:
-            wishes = [c for c in best.spec.conditions if has_text(c)]
-            if wishes:
-                named = tuple(plain(c) for c in name_columns(columns))
-                question = _put_to_row(said, reference, relation.name)
-                call = next(iter(wishes[0].find_all(exp.Anonymous)))
-                asked_of = world.column_of(call)
-                shown_call = answer(asked_of, question) if asked_of is not None else call
-                if asked_of is not None and asked_of.kind != "prose":
-                    shown_call = plain(asked_of)
-                return _make_reading(
-                    QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail"
-                )
-        made = best.spec.with_conditions([*condition, *best.spec.conditions])
-        tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
-        if reference.single and tested and not best.spec.measures:  # "is it expensive?"
-            made = replace(best.spec.with_conditions(condition), columns=(*map(plain, tested), *best.spec.columns))
-        if made.columns and not made.measures:
-            # A key says nothing beside what is asked of one row.
-            names = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
-            made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
-        if not made.gives_figures and not made.columns:
-            made = replace(made, columns=spec.columns)
-        kind = "detail" if condition == [reference.condition] else ""
-        return _make_reading(made, world, best.probability, kind)
-    return elsewhere
+    if best is None or best.probability <= _USABLE or not best.spec.expressions():
+        return elsewhere
+    tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
+    wished = next((world.column_of(each) for each in best.spec.conditions if has_text(each)), None)
+    if single and wished is not None and is_searched(world, relation):
+        asks = wished.kind == "prose"
+        return show(*named, answer(wished, _put_to_row(said, reference, relation.name)) if asks else plain(wished))
+    made = best.spec.with_conditions([*condition, *best.spec.conditions])
+    if single and tested and not best.spec.measures:  # "is it expensive?"
+        made = replace(best.spec.with_conditions(condition), columns=(*map(plain, tested), *best.spec.columns))
+    if made.columns and not made.measures:
+        # A key says nothing beside what is asked of one row.
+        names = [plain(c) for c in name_columns(columns) if not (single and c.is_identifier)]
+        made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
+    if not made.gives_figures and not made.columns:
+        made = replace(made, columns=spec.columns)
+    return _make_reading(made, world, best.probability, "detail" if condition == [reference.condition] else "")
 
 
 def _elsewhere(

@@ -199,17 +199,11 @@ def content(use: TokenUse, i: int) -> bool:
     """Return whether word i is unlinked and carries meaning of its own."""
     if not use.free(i, i + 1):
         return False
-    folded = use.folded(i)
+    folded, words = use.folded(i), search_words()
     if i in use.idioms:
         return True
-    cue = (
-        folded in search_words().owning
-        or folded in use.domain.serving
-        or folded in search_words().negations
-        or folded in search_words().glue
-    )
-    quality = folded in search_words().quality or folded in search_words().ignored
-    return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
+    cues = words.owning | words.negations | words.glue | words.quality | words.ignored
+    return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
 
 
 def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
@@ -229,29 +223,21 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     """Return the word before a phrase that says how it belongs to the row, and whether it is wanted."""
-    cue, wanted = "", True
+    cue, wanted, words = "", True, search_words()
     for k in range(first - 1, max(first - 5, -1), -1):
         word = use.folded(k)
         if use.used[k] not in (None, "not") or word in ("recommend", "suggest", "find"):
             break  # "can you recommend" says nothing of the row
-        if word in search_words().negations:
+        if word in words.negations:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
-        elif word == "for" and use.folded(k - 1) in search_words().seeking:
+        elif word == "for" and use.folded(k - 1) in words.seeking:
             break
-        elif word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in search_words().entity_words:
+        elif word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
             break  # "I need to plan" is no place to plan
-        elif not cue and (
-            word in search_words().owning or word in use.domain.serving or word in ("for", "to", "about", "can")
-        ):
-            cue = "with" if word in search_words().owning else use.domain.serving.get(word, word)
-            if word == "without":
-                wanted = False
-        elif (
-            word not in search_words().glue
-            and word not in search_words().ignored
-            and word not in search_words().quality
-        ):
+        elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
+            cue = "with" if word in words.owning else use.domain.serving.get(word, word)
+        elif word not in words.glue | words.ignored | words.quality:
             break
     return cue, wanted
 

@@ -32,7 +32,7 @@ _SKIPPED = frozenset(("about", "of", "that", "a", "an", "the", "any", "some", "t
 
 def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr]) -> LinkedColumn | None:
     """Add the condition that a text says something, and use the words that say what; return the column of the text."""
-    column = prose_column(world, main)
+    column = prose_for(world, main, None)
     if column is None:
         return None
     items = sentence.items
@@ -93,26 +93,16 @@ def hours_asked(sentence: Sentence, world: World, main: Relation) -> tuple[Linke
     denied = [k for k in range(max(0, inside[0] - 2), inside[0]) if sentence.items[k].kind == "not"]
     sentence.take(*inside, *denied)
     verb, _, when = said[0].casefold().partition(" ")
-    asks = f"is this {singular(main.name)} {verb}" if verb in ("open", "closed") else _does(main, verb)
-    test = exp.EQ(this=answer(column, f"{asks} {when}?"), expression=text("No" if denied else "Yes"))
-    return column, test
-
-
-def _does(main: Relation, verb: str) -> str:
-    return f"does this {singular(main.name)} {verb.removesuffix('s')}"
+    verb = (
+        f"is this {singular(main.name)} {verb}" if verb in ("open", "closed") else f"does it {verb.removesuffix('s')}"
+    )
+    return column, exp.EQ(this=answer(column, f"{verb} {when}?"), expression=text("No" if denied else "Yes"))
 
 
 def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
     """Return the column of prose of a relation that a span names."""
     found = (getattr(named, "thing", None) for named in span.meanings)
     return next((c for c in found if isinstance(c, LinkedColumn) and c.relation is main and c.kind == "prose"), None)
-
-
-def prose_column(world: World, main: Relation) -> LinkedColumn | None:
-    """Return the column of prose of a relation, the longest kind of text first; None where it has none."""
-    found = [c for c in world.columns(main.name) if c.kind == "prose" and not c.column.private]
-    found.sort(key=lambda c: ("review" not in c.words and "reviews" not in c.roles, not c.column.array))
-    return found[0] if found else None
 
 
 _STRUCTURED = frozenset(
@@ -198,25 +188,21 @@ def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[Li
     use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog))
     noun = singular(main.name)
     found = phrases(use, noun)
+    words = search_words()
+    empty = words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
+    empty |= use.domain.serving.keys()
     for i, item in enumerate(sentence.items):
         inside = range(item.first, item.last)
         asked = any(phrase.first <= k < phrase.last for phrase in found for k in inside)
-        words = search_words()
-        empty = item.kind == "unknown" and all(
-            use.folded(k)
-            in words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
-            or use.stem(k) in use.domain.empty
-            or use.folded(k) in use.domain.serving
-            for k in inside
-        )
-        if asked or empty:
+        said = (use.folded(k) in empty or use.stem(k) in use.domain.empty for k in inside)
+        if asked or (item.kind == "unknown" and all(said)):
             sentence.take(i)
     return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
 
 
 def prose_for(world: World, main: Relation, phrase: Phrase | None) -> LinkedColumn | None:
     """Return the column of prose that a phrase is best asked of; without a phrase the one that says most of a row."""
-    found = [c for c in world.columns(main.name) if c.kind == "prose"]
+    found = [c for c in world.columns(main.name) if c.kind == "prose" and not c.column.private]
 
     def score(column: LinkedColumn) -> float:
         said = set(stems(phrase.words)) if phrase else set()
