@@ -42,15 +42,9 @@ _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "exp
 
 def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
-    said = question.strip()
-    return any(
-        pattern.search(said) for pattern in map(turn_pattern, ("goes_on", "another", "gives_up", "drop"))
-    ) or bool(
-        turn_pattern("count").search(said)
-        or turn_pattern("first").search(said)
-        or asks_to_list(said)
-        or _less_or_more(said)
-    )
+    said, named = question.strip(), ("goes_on", "another", "gives_up", "drop", "count", "first")
+    says = any(pattern.search(said) for pattern in map(turn_pattern, named))
+    return says or asks_to_list(said) or _less_or_more(said) is not None
 
 
 def merge(question: str, history: Sequence[Turn], world: World) -> Reading | None:

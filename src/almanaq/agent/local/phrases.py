@@ -266,7 +266,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
-        (does and rest and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
+        (does and rest and cue != "to", f"does {row} {opening.removesuffix('s')} {rest}".rstrip() + "?"),
         (
             search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
             f"is {row} {opening} enough {rest}?",
@@ -285,7 +285,3 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
 
 def _stem_in(word: str, known: frozenset[str]) -> bool:
     return word in known or word.removesuffix("s") in known or word.removesuffix("ies") + "y" in known
-
-
-def _bare(verb: str) -> str:
-    return verb if not verb.endswith("s") else verb.removesuffix("s")

@@ -135,16 +135,12 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
             span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed")
         )
         prose = all(getattr(n.thing, "kind", "") == "prose" for n in span.meanings)
-        return exact and not (prose and _is_praised(use, span.first))
+        return exact and not (prose and use.folded(span.first - 1) in search_words().quality)
     if span.kind == "value":
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
         return span.size > 1 or use.folded(span.last - 1) == "popular"
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
-
-
-def _is_praised(use: TokenUse, i: int) -> bool:
-    return use.folded(i - 1) in search_words().quality
 
 
 def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
@@ -159,7 +155,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
             ordinary = ordinary or (
                 size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
             )
-            if ordinary or set(range(first, first + size)) & use.idioms or _is_praised(use, first):
+            if ordinary or set(range(first, first + size)) & use.idioms or use.folded(first - 1) in words.quality:
                 continue
             held = {
                 m
