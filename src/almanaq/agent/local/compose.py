@@ -28,8 +28,8 @@ _BARE = frozenset("exist exists existing available please list listed table tabl
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
-_LEFT_OUT = 0.55
-"""The same for a search, whose reply says what it left out."""
+_LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
+"""The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
 
@@ -69,8 +69,8 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
-        for span in self.sentence.unused():
-            weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+        for i, span in enumerate(self.sentence.unused()):
+            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
 

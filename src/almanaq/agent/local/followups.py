@@ -145,7 +145,14 @@ def _conditions_named(said: str, relation: Relation, world: World) -> QuerySpec:
 
 def _leaves_out(condition: exp.Expr) -> bool:
     inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
-    return isinstance(inner, exp.In) and not inner.args.get("query") and inner.this.name.casefold().endswith("id")
+    keys = isinstance(inner, exp.EQ) or (isinstance(inner, exp.In) and not inner.args.get("query"))
+    return keys and inner is not None and inner.this.name.casefold().endswith("id")
+
+
+def _compares_with_shown(condition: exp.Expr) -> bool:
+    """Return whether a condition compares with rows that were shown: it holds as long as their search."""
+    inner = condition.find(exp.Subquery)
+    return inner is not None and isinstance(condition, exp.GT | exp.LT) and inner.find(exp.Max, exp.Min) is not None
 
 
 def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
@@ -187,7 +194,9 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             gone = bool(written or columns_in(condition) & named or of_time)
         if not gone:
             kept.append(condition)
-    return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
+    if len(kept) == len(spec.conditions):
+        return None
+    return spec.with_conditions(each for each in kept if not _compares_with_shown(each))
 
 
 def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
@@ -406,6 +415,8 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
             )
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
+    if len(kept) < len(spec.conditions):
+        kept = [each for each in kept if not _compares_with_shown(each)]
     return [*kept, *new.conditions]
 
 

@@ -217,6 +217,8 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
+    if not cue and use.folded(first - 1) in ("i", "we"):
+        return None  # "I fancy tapas" says what the asker does
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
 
@@ -233,8 +235,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = cue or ("with" if word in ("without", "no") else "")
         elif word == "for" and use.folded(k - 1) in words.seeking:
             break
-        elif word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
-            break  # "I need to plan" is no place to plan
+        elif not cue and word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
+            cue = "doing"  # "I need to plan" is no place to plan
         elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
             cue = "with" if word in words.owning else use.domain.serving.get(word, word)
         elif word not in words.glue | words.ignored | words.quality:
@@ -266,7 +268,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
-        (does and rest and cue != "to", f"does {row} {opening.removesuffix('s')} {rest}".rstrip() + "?"),
+        (does and rest and cue not in ("to", "doing"), f"does {row} {opening.removesuffix('s')} {rest}".rstrip() + "?"),
         (
             search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
             f"is {row} {opening} enough {rest}?",
@@ -274,7 +276,10 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
         (cue == "about", f"is {row} about {words}?"),
         (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),
-        (cue == "to", f"is {row} a good place to {words}?"),
+        (
+            cue == "to" or (cue == "doing" and (matters or _stem_in(head, domain.occasions))),
+            f"is {row} a good place to {words}?",
+        ),
         (search_words().is_adjective(head) and not owned, f"is {row} {words}?"),
         (dish and not cue, f"does {row} serve {words}?"),
     )

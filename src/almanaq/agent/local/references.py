@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import column_of
 from almanaq.agent.linking.words import fold, is_plural, stem
 from almanaq.agent.local.phrases import search_words
@@ -82,9 +83,9 @@ def _asks_columns(question: str, world: World) -> bool:
     What cuisines there are is asked of all rows.
     """
     links = world.link(question)
-    named = [
-        span for span in (links.covers[0] if links.covers else ()) if span.kind not in ("silent", "unknown", "and")
-    ]
+    spans = links.covers[0] if links.covers else ()
+    polite = english().silent | search_words().ignored
+    named = [s for s in spans if s.kind not in ("silent", "and") and links.text(s).casefold() not in polite]
     columns = [getattr(span.meanings[0], "thing", None) for span in named if span.kind == "column"]
     kinds = any(
         isinstance(c, LinkedColumn)
