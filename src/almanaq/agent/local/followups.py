@@ -34,8 +34,7 @@ from almanaq.suql.text_functions import has_text
 
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
-_VAGUE = ("it", "there", "the one")
-"""What may mean no row: "is it possible", "the one thing"."""
+_VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
@@ -150,7 +149,7 @@ def _leaves_out(condition: exp.Expr) -> bool:
 
 
 def _compares_with_shown(condition: exp.Expr) -> bool:
-    """Return whether a condition compares with rows that were shown: it holds as long as their search."""
+    """Return whether a condition compares with rows that were shown, and ends with their search."""
     inner = condition.find(exp.Subquery)
     return inner is not None and isinstance(condition, exp.GT | exp.LT) and inner.find(exp.Max, exp.Min) is not None
 

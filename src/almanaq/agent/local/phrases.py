@@ -168,10 +168,7 @@ class Phrase:
 
 
 def phrases(use: TokenUse, noun: str) -> tuple[Phrase, ...]:
-    """Return the questions that the unlinked words ask of one row, which `noun` names in the singular.
-
-    Words that say by nothing that they are a wish are none: "that would be perfect", "I was hoping".
-    """
+    """Return the questions that the unlinked words ask of one row (`noun`), where they are marked as wishes."""
     found = (_phrase(use, first, last, noun) for first, last in runs(use))
     return tuple(phrase for phrase in found if phrase is not None)
 

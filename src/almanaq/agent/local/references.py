@@ -78,10 +78,7 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
 
 
 def _asks_columns(question: str, world: World) -> bool:
-    """Return whether a turn of a search names columns alone: "address and phone?" is asked of the rows shown.
-
-    What cuisines there are is asked of all rows.
-    """
+    """Return whether a turn of a search names columns alone: "address and phone?", not "what cuisines are there?"."""
     links = world.link(question)
     spans = links.covers[0] if links.covers else ()
     polite = english().silent | search_words().ignored

@@ -114,10 +114,7 @@ def has_item(column: LinkedColumn, item: str) -> exp.Expr:
 
 
 def kinds_of(column: LinkedColumn) -> exp.Expr:
-    """Return what tells the kinds of rows apart: a column, or each item of one that is an array.
-
-    A text that may be a list ("Brooklyn, New York") is taken as a whole.
-    """
+    """Return what tells the kinds of rows apart: a column, or each item of an array."""
     return exp.Explode(this=plain(column)) if column.column.array else plain(column)
 
 

@@ -69,14 +69,10 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
 _WHEN = re.compile(
     r"\b(?:when|what time|how late|how early|until when)\b.*\b(?:opens?|opened|close[sd]?)\b", re.IGNORECASE
 )
-_SOON = re.compile(r"\b(today|tonight|tomorrow)\b", re.IGNORECASE)
 
 
 def hours_asked(sentence: Sentence, world: World, main: Relation) -> tuple[LinkedColumn, exp.Expr | None] | None:
-    """Use the words that say when rows are open; return the column of their hours with the test, None where they ask.
-
-    "Open on Sunday after 9 pm" is a test; "when does it close?" asks to see the hours.
-    """
+    """Use the words that say when rows are open; return their column and a test, None for "when is it open?"."""
     question = sentence.links.question
     said = find_hours(question)
     match = said or _WHEN.search(question)
