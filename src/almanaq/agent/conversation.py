@@ -87,6 +87,8 @@ REPAIRS = 2
 """How often a query that was refused is repaired."""
 
 _TURNS_FOR_RELAXER = 6
+_OFFERED = 0.5
+"""How likely a query without a condition is what the asker would rather have; nothing measures it."""
 _QUERIES_KEPT = 100
 _SERVED_LENGTH = 500
 _LOCAL_TABLES = 200
@@ -459,6 +461,12 @@ class Agent:
             except AlmanaqError:
                 # A relaxed query that fails or costs too much leaves the honest reply: nothing was found.
                 continue
+            if self._links_words and not other.empty:
+                # Nobody asked for these rows: they are offered.
+                offered = Reading(self._searched(loosened.suql), loosened.suql, _OFFERED)
+                doubt = f"There are rows without “{loosened.words}”: answer with “yes” to see them."
+                parsed = replace(ran.parsed, readings=(offered,), remarks=(*ran.parsed.remarks, doubt))
+                return replace(ran, parsed=parsed, earlier=before, counts=counts)
             if not other.empty or other.stopped:
                 return other
             earlier = (*earlier, other.result.trace)

@@ -136,7 +136,7 @@ class LocalRelaxer:
     """Drops the condition that a person would give up first."""
 
     def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery]:
-        """Return the first in the order: numbers and prices, texts from the last to the first, values, places."""
+        """Return the first in the order: numbers and prices, texts from the last to the first, places, kinds."""
         del question
         chosen = min(open_, key=lambda i: (_firmness(query, i), -i))
         return chosen, RelaxedQuery(query.without(chosen), query.words(chosen))
@@ -148,7 +148,7 @@ def _firmness(query: EmptyQuery, i: int) -> int:
     places = query.places(i)
     if any(p.kind == "number" or "price" in p.roles for p in places):
         return 0
-    return 3 if any("address" in p.roles for p in places) else 2
+    return 2 if any("address" in p.roles for p in places) else 3
 
 
 class PromptedRelaxer:

@@ -191,9 +191,11 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
             break
         at += 1
     comparative = tokens[last - 1].folded == "than"
-    if comparative or sign in "<>":
-        yield Span(first, last, "than", ((sign, measured),), 0.75 * (last - first))
     found = number_at(tokens, at)
+    if comparative or sign in "<>" or (found is None and sign != "="):
+        yield Span(first, last, "than", ((sign, measured),), 0.75 * (last - first))
+        if negated:
+            yield Span(first - 1, last, "than", ((_FLIPPED[sign], measured),), 0.9 * (last - first + 1))
     if at < len(tokens) and found is None and tokens[at].folded == "single":
         found = 1.0, at + 1
     if found is None:

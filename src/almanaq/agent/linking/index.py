@@ -435,6 +435,8 @@ class CatalogIndex:
             if value.isalpha() and len(value) >= _SHORTEST_WORD:
                 for form in derived_forms(stem(value)):
                     self._forms[form].add(ValueMeaning(column, value, "form"))
+            elif len(words := value_key(value).split()) > 1 and value[:1].isupper():  # "SF"
+                self._add_other(column, value, "".join(word[0] for word in words))
             if codes and len(value) >= _SHORTEST_CODE and len(values) <= 30:
                 self._forms["code:" + fold(value)].add(ValueMeaning(column, value, "code"))
 

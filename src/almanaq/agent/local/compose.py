@@ -15,8 +15,8 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, plain, tables_in, text
-from almanaq.agent.local.texts import seeks, text_tests, wishes_of
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
+from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
@@ -28,8 +28,8 @@ _BARE = frozenset("exist exists existing available please list listed table tabl
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
-_LEFT_OUT = 0.55
-"""The same for a search, whose reply says what it left out."""
+_LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
+"""The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
 
@@ -41,10 +41,15 @@ class Composer(Ranking):
         self._weigh_spans()
         read = None if self.searches else text_tests(self.sentence, self.world, self.main, self.extra)
         self.read = [] if read is None else [read]
+        hours = hours_asked(self.sentence, self.world, self.main)
         self.conditions.holding_tests()
         self._name_tables()
         self._count_members()
         self.conditions.value_tests()
+        if hours is not None and (hours[1] is None or self._entity() is not None):
+            self.shown.append(hours[0])  # of one row, and where they are asked for, the hours are shown
+        elif hours is not None and hours[1] is not None:
+            self.extra.append(hours[1])
         self._define()
         self._compute()
         self._group()
@@ -64,8 +69,8 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
-        for span in self.sentence.unused():
-            weight = _LEFT_OUT if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+        for i, span in enumerate(self.sentence.unused()):
+            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
 
@@ -123,9 +128,10 @@ class Composer(Ranking):
 
     def _wish(self) -> None:
         """Turn the words that are left into questions to the texts of the rows."""
-        if not self.partial and not seeks(self.sentence, self.main) and self._entity() is None:
-            self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
         self.wishes = wishes_of(self.sentence, self.world, self.main)
+        seeking = self.partial or seeks(self.sentence, self.main) or self._entity() is not None
+        if not seeking and (self.wishes or not any(self.sentence.of("column"))):
+            self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")
         if self.wishes and _GENERAL.match(self.sentence.links.question) and not self.order and self._entity() is None:
             self.choices.doubt(0.05, "it asks what something is")
         first = self.sentence.links.tokens[0].folded if self.sentence.links.tokens else ""
@@ -182,8 +188,8 @@ class Composer(Ranking):
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
                 self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
-        columns = [column for each in spec.groups if (column := self.world.column_of(each)) is not None]
-        if any(column.column.array or column.mark for column in columns):
+        lists = (c for each in spec.groups if (c := self.world.column_of(each)) is not None and each == plain(c))
+        if any(column.column.array or column.mark for column in lists):
             self.choices.doubt(0.4, "a group for each list, not for each of its values")
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:
@@ -275,10 +281,12 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        of_kind = of_kind and not self.searches and not self.ordering and entity is None and not theirs
+        of_kind = of_kind and (not self.searches or self._lists_kinds())
+        of_kind = of_kind and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
+        self.names_main |= self.searches  # a search shows which rows it found
         if self.shown and entity is not None:
             listed = self.shown
         elif self.shown:
@@ -305,13 +313,19 @@ class Composer(Ranking):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
 
+    def _lists_kinds(self) -> bool:
+        """Return whether a search asks of what kinds rows are: "what cuisines are there?"."""
+        kinds = not self.names_main and not self.wishes and all(c.is_category or c.column.array for c in self.shown)
+        asked = self.sentence.text(0) in ("what", "which", "list", "show")
+        return asked and kinds and all(test.column not in self.shown for test in self.conditions.tests)
+
     def _kinds(self, spec: QuerySpec) -> QuerySpec:
         """Return the different values of columns that rows have in common."""
         self.shown = [c for i, c in enumerate(self.shown) if all(c is not each for each in self.shown[:i])]
         if len(self.shown) == 1:
             self._leave_out_missing(self.shown[0])
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
-        columns = dict.fromkeys(plain(each) for c in self.shown for each in self._with_names(c))
+        columns = dict.fromkeys(kinds_of(each) for c in self.shown for each in self._with_names(c))
         for test in self.conditions.tests:
             own = test.column.relation
             if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -221,6 +222,10 @@ class Conditions:
             condition = one_of(plain(column), spelled)
         else:
             condition = conditions[0] if len(conditions) == 1 else exp.or_(*conditions)
+        if negated and column.scale and isinstance(condition, exp.EQ):
+            at = column.scale.index(condition.expression.this)  # what is "not expensive" is less than that
+            sign = ">" if not at else "<" if at >= len(column.scale) / 2 else "<>"
+            condition, negated = self.on_scale(column, sign, condition.expression.this), False
         self.tests.append(Test(column, condition, first, negated, never))
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
@@ -244,6 +249,14 @@ class Conditions:
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
+
+    @staticmethod
+    def on_scale(column: LinkedColumn, sign: str, value: str) -> exp.Expr:
+        """Return the condition that a column is above or below one of its steps."""
+        at = column.scale.index(value)
+        holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne}[sign]
+        steps = [text(step) for i, step in enumerate(column.scale) if holds(i, at)]
+        return one_of(plain(column), steps) if steps else exp.false()
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""

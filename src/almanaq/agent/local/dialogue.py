@@ -50,6 +50,7 @@ _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
 )
 """What comes before a question of its own: "Is there one? Which?" and "Which farm is it? Give its name" are one."""
+_GREETING = re.compile(r"^\s*(?:hi|hiya|hello|hey)(?: there| all)?\b[,.! ]+(?=\w)", re.IGNORECASE)
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
@@ -114,7 +115,7 @@ class LocalDialogue:
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
         """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
-        question = question[:_LONGEST]
+        question = _GREETING.sub("", question[:_LONGEST])
         if failures:
             return Parsed("no_query")
         settled = self.settle(question, catalog, history) or self._answer_first(question, catalog, history)

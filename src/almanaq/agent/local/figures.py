@@ -13,7 +13,7 @@ from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import Hop
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.spec import aggregate, compared, count, is_there, part, plain, text
+from almanaq.agent.local.spec import aggregate, compared, count, is_there, kinds_of, part, plain, text
 from almanaq.suql.catalog.relations import Relation
 
 
@@ -294,7 +294,7 @@ class Figures(Defined):
             return
         if column.relation is self.main and self.measures and self.world.is_unique(column):
             self.choices.doubt(0.4, "every row is a group")
-        self.groups += [own for each in self._with_names(column) if (own := plain(each)) not in self.groups]
+        self.groups += [own for each in self._with_names(column) if (own := kinds_of(each)) not in self.groups]
 
     def _group_by_part(self, k: int) -> bool:
         """Group by a part of a date; a column that is called so goes before."""

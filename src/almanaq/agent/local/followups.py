@@ -13,8 +13,9 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
+from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.reading import Reading, read, with_ties
-from almanaq.agent.local.references import Reference, keys_condition, resolve
+from almanaq.agent.local.references import Reference, keys_condition, latest_shown, resolve, turn_pattern
 from almanaq.agent.local.spec import (
     QuerySpec,
     aggregate,
@@ -28,87 +29,21 @@ from almanaq.agent.local.spec import (
 )
 from almanaq.agent.local.texts import is_searched, prose_for
 from almanaq.agent.local.world import World
+from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.text_functions import has_text
 
-_LEADING = (
-    r"and|but|or|so|ok|okay|no|then|now|well|also|what about|how about|what if|only|just|instead|rather|try"
-    r"|make it|please|let's go to|let us go to|let's|i meant?|the same(?: for| in| with| but)?|same(?: for| in)?"
-    r"|for|actually"
-)
-_CUES = re.compile(rf"^(?:(?:{_LEADING})\b[ ,:]*)+", re.IGNORECASE)
-_OPENINGS = (
-    r"and|but|or|what about|how about|what if|only|just|instead|make it|the same|same|now|also|then|try|let's go"
-    r"|excluding|except|without|with|from|in|by|per|for|over|under|above|below|between|before|after|since|not|sort"
-    r"|order by|how many are (?:there|they)|highest first|lowest first|descending|ascending|forget|ignore|drop"
-    r"|remove|something|somewhere|ok(?:ay)?|preferably|ideally"
-)
-_GOES_ON = re.compile(
-    rf"^(?!(?:in|from|by|for|with|since|per)\b.*\b(?:which|what|how)\b)(?:{_OPENINGS})\b|\b(?:instead|ones?)\b[?.! ]*$"
-    r"|\b(?:is|are) there (?:any|one) (?:with|that|in|near|for|which)\b",
-    re.IGNORECASE,
-)
-_ANOTHER = re.compile(
-    r"\b(?:any|some|the)? ?(?:other|others|another|more|different) (?!than )(?:\w+ )?"
-    r"(?:ones?|suggestions?|options?|places?|ideas?|results?|recommendations?)\b"
-    r"|\balternatives?\b"
-    r"|\b(?:show|give|suggest|recommend|find|list) (?:me |us )?(?:some |a few )?(?:more|others?|another)\b"
-    r"|^(?:the )?next (?:ones?|page|few)\b|\bdo ?n[o']t like (?:it|them|these|those|that one)\b"
-    r"|^(?:(?:and|any|some|what|show me|give me|have you got|got|are there)(?: any)? )?"
-    r"(?:others?|another(?: one)?|more|(?:some(?:thing|where)|anything|what) else|something different|next)[?.! ]*$",
-    re.IGNORECASE,
-)
-_LIST = re.compile(
-    r"^(?:please )?(?:list|show|print|display|give|name|who are|which are|what are)(?: me)?(?: all| all of)?"
-    r" ?(?:them|these|those|they|it|everything|the (?:list|rows|results?|rest|others))?(?: all)?[.!? ]*$",
-    re.IGNORECASE,
-)
-_DROP = re.compile(
-    r"\b(?:does ?n[o']t matter|do ?n[o']t care|(?:does|do|need) ?n[o']t (?:(?:need|have) to )?be\b"
-    r"|any (?:\w+ )?(?:is |will |would )?(?:ok|okay|works?|do)\b|do ?n[o']t mind|open to any"
-    r"|flexible|irrelevant|optional|skip"
-    r"|not (?:so |that |very )?important|unimportant|is fine|are fine|regardless"
-    r"|forget|ignore|drop|remove|never ?mind|no matter|whatever|leave out)\b",
-    re.IGNORECASE,
-)
-_MORE_ABOUT = re.compile(
-    r"\b(?:tell me (?:more )?about|more about|more (?:details?|information)|details?|describe|summari[sz]e"
-    r"|what (?:do|did) .* (?:say|think))\b",
-    re.IGNORECASE,
-)
-_COMPARATIVE = re.compile(
-    r"\b(?:(?P<less>less|not (?:so|as|that))|(?P<more>more)) (?P<base>[a-z]+)|\b(?P<er>[a-z]+er)\b",
-    re.IGNORECASE,
-)
-_COUNT = re.compile(
-    r"(?:and |so )?(?:how many|what(?: is|'s) the (?:number|count)|count)"
-    r"(?: (?:of|are|is|there|they|them|these|those|do|did|you|find|have|in|total|all|found|results?|matche?s?))*[?. ]*",
-    re.IGNORECASE,
-)
-_FIRST = re.compile(
-    r"(?:only |just |show )?(?:me )?(?:the )?(?:first|top) (\d{1,3}|one|two|three|four|five|ten)(?: only)?[?.! ]*",
-    re.IGNORECASE,
-)
-_SORT = re.compile(
-    r"(?:and )?(?:(?:sort|order)(?:ed)?(?: them| it)?,? )?(?:(?P<down>(?:highest|largest|most|biggest|best) first"
-    r"|desc(?:ending)?)|(?:lowest|smallest|least|fewest) first|asc(?:ending)?)[?.! ]*",
-    re.IGNORECASE,
-)
-_WHICH = re.compile(r"(?:and )?(?:which|who)\b", re.IGNORECASE)
-_MOST = re.compile(
-    r"(?:and |so )?which (?:one )?(?:has|had|is|was) (?:the )?(?:(most|highest)|(?:least|fewest|lowest))[?.! ]*",
-    re.IGNORECASE,
-)
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
+_VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
+_OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
 def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
-    said = question.strip()
-    return any(pattern.search(said) for pattern in (_GOES_ON, _ANOTHER, _DROP)) or bool(
-        _COUNT.fullmatch(said) or _FIRST.fullmatch(said) or asks_to_list(said) or _less_or_more(said)
-    )
+    said, named = question.strip(), ("goes_on", "another", "gives_up", "drop", "count", "first")
+    says = any(pattern.search(said) for pattern in map(turn_pattern, named))
+    return says or asks_to_list(said) or _less_or_more(said) is not None
 
 
 def merge(question: str, history: Sequence[Turn], world: World) -> Reading | None:
@@ -122,34 +57,39 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return None
     spec = last[0]
     said = question.strip()
-    if _COUNT.fullmatch(said) and not spec.gives_figures:
+    if turn_pattern("count").search(said) and not spec.gives_figures:
         return _make_reading(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
-    if spec.groups and spec.measures and (most := _MOST.fullmatch(said)):
+    if spec.groups and spec.measures and (most := turn_pattern("most").search(said)):
         ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
         found = _make_reading(ranked, world)
         return found and (with_ties(found, world) or found)
-    if _ANOTHER.search(said) and not spec.gives_figures:
-        return _make_reading(_others(spec, history), world)
-    if (first := _FIRST.fullmatch(said)) is not None:
+    if turn_pattern("another").search(said) and not spec.gives_figures:
+        return _make_reading(_others(said, spec, history, world), world)
+    if (first := turn_pattern("first").search(said)) is not None:
         return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
-    if (sort := _SORT.fullmatch(said)) is not None and spec.measures:
+    if (sort := turn_pattern("sort").search(said)) is not None and spec.measures:
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    if _DROP.search(said) and (dropped := _without(said, spec, world)) is not None:
-        return _make_reading(dropped, world)
+    gives_up = turn_pattern("gives_up").search(said) is not None
+    if gives_up or turn_pattern("drop").search(said):
+        dropped = _without(said, spec, world)
+        if dropped is not None or (gives_up and "," not in said):
+            return _make_reading(dropped or spec, world)  # where it asked for nothing of the kind, nothing changes
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
     reference = resolve(said, history, world)
-    if reference is not None and (found := _about(said, spec, reference, history, world)) is not None:
-        return found
+    if reference is not None:
+        found = _about(said, spec, reference, history, world)
+        if found is not None or (reference.single and reference.words not in _VAGUE):
+            return found
     return _exchange(said, spec, world)
 
 
 def asks_to_list(question: str) -> bool:
     """Return whether a turn asks to list the rows that were found."""
     bare = ("list", "show", "print", "name", "give")
-    return bool(_LIST.match(question.strip())) and fold(question).strip(" .!?") not in bare
+    return bool(turn_pattern("list").search(question.strip())) and fold(question).strip(" .!?") not in bare
 
 
 def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] | None:
@@ -173,8 +113,13 @@ def _make_reading(spec: QuerySpec | None, world: World, probability: float = 0.9
         return None
 
 
-def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
-    """Return the same without the rows that were shown since it was asked."""
+def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
+    """Return the same, with what a turn names, without the rows that were shown since it was asked."""
+    relation = world.catalog.relation(spec.rows)
+    merged = _merge_conditions(spec, _conditions_named(said, relation, world), keeps=False, world=world)
+    named = name_columns(world.columns(spec.rows))
+    others = [c for c in merged if world.column_of(c) not in named]  # besides the row that was spoken of
+    spec = spec.with_conditions(others or merged)
     keys: dict[tuple[str | int | float, ...], str] = {}
     columns: tuple[str, ...] = ()
     for turn in history:
@@ -190,9 +135,23 @@ def _others(spec: QuerySpec, history: Sequence[Turn]) -> QuerySpec:
     return spec.with_conditions([*kept, exp.Not(this=left_out)])
 
 
+def _conditions_named(said: str, relation: Relation, world: World) -> QuerySpec:
+    """Return a spec of the conditions on columns that a turn names."""
+    found = read(said, world, main=relation, partial=True)[:1]
+    named = (c for reading in found for c in reading.spec.conditions if not has_text(c))
+    return QuerySpec(relation.name, conditions=tuple(named))
+
+
 def _leaves_out(condition: exp.Expr) -> bool:
     inner = condition.this.unnest() if isinstance(condition, exp.Not) else None
-    return isinstance(inner, exp.In) and not inner.args.get("query") and inner.this.name.casefold().endswith("id")
+    keys = isinstance(inner, exp.EQ) or (isinstance(inner, exp.In) and not inner.args.get("query"))
+    return keys and inner is not None and inner.this.name.casefold().endswith("id")
+
+
+def _compares_with_shown(condition: exp.Expr) -> bool:
+    """Return whether a condition compares with rows that were shown, and ends with their search."""
+    inner = condition.find(exp.Subquery)
+    return inner is not None and isinstance(condition, exp.GT | exp.LT) and inner.find(exp.Max, exp.Min) is not None
 
 
 def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
@@ -234,57 +193,58 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             gone = bool(written or columns_in(condition) & named or of_time)
         if not gone:
             kept.append(condition)
-    return spec.with_conditions(kept) if len(kept) < len(spec.conditions) else None
+    if len(kept) == len(spec.conditions):
+        return None
+    return spec.with_conditions(each for each in kept if not _compares_with_shown(each))
 
 
 def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
     """Return what is asked of rows that were shown: one of them, or all that the last query found."""
-    shown = reference.shown
-    relation = world.catalog.find(shown.relation)
+    relation = world.catalog.find(reference.shown.relation)
     if relation is None:
         return None
-    columns = world.columns(relation.name)
-    if reference.single and (_MORE_ABOUT.search(said) or _only_refers(said, reference)):
+    columns, single = world.columns(relation.name), reference.single
+    named = [plain(c) for c in name_columns(columns)]
+    rest, prose = _remove_reference(said, reference), prose_for(world, relation, None)
+
+    def show(*shown: exp.Expr) -> Reading | None:
+        found = tuple(dict.fromkeys(shown))
+        return _make_reading(QuerySpec(relation.name, found, (), (reference.condition,)), world, kind="detail")
+
+    if single and prose is not None and turn_pattern("about_what").search(rest):
+        return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
+    if single and (turn_pattern("more_about").search(said) or _only_refers(said, reference)):
         asked = _last_detail(history, world) if _only_refers(said, reference) else None
-        prose = prose_for(world, relation, None)
-        shown_columns: tuple[exp.Expr, ...] = tuple(plain(c) for c in fact_columns(columns, ()))
-        if asked is not None:
-            shown_columns = asked.columns
-        elif prose is not None and not prose.column.private:
-            shown_columns = (*shown_columns, exp.Anonymous(this="summary", expressions=[plain(prose)]))
-        return _make_reading(QuerySpec(relation.name, shown_columns, (), (reference.condition,)), world, kind="detail")
-    condition: list[exp.Expr] = [reference.condition]
-    if not reference.single and spec.rows == relation.name and spec.limit is None and not spec.gives_figures:
-        condition = list(spec.conditions)
-    if not reference.single and spec.gives_figures:
+        summary = [] if prose is None else [exp.Anonymous(this="summary", expressions=[plain(prose)])]
+        return show(*(asked.columns if asked is not None else (*map(plain, fact_columns(columns, ())), *summary)))
+    if spec.gives_figures and not single:
         return None
-    own = read(_remove_reference(said, reference), world, main=relation, partial=True)
-    best = own[0] if own else None
+    if asked_for := _columns_asked(said, reference, relation, world):
+        return show(*named, *map(plain, asked_for))
+    condition: list[exp.Expr] = [reference.condition]
+    if not single and spec.rows == relation.name and spec.limit is None:
+        condition = list(spec.conditions)
+    best = next(iter(read(rest, world, main=relation, partial=True)), None)
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
         return elsewhere
-    if best is not None and best.probability > _USABLE and best.spec.expressions():
-        if is_searched(world, relation) and reference.single:
-            wishes = [c for c in best.spec.conditions if has_text(c)]
-            if wishes:
-                named = tuple(plain(c) for c in name_columns(columns))
-                question = _put_to_row(said, reference, relation.name)
-                call = next(iter(wishes[0].find_all(exp.Anonymous)))
-                asked_of = world.column_of(call)
-                shown_call = answer(asked_of, question) if asked_of is not None else call
-                return _make_reading(
-                    QuerySpec(relation.name, (*named, shown_call), (), (reference.condition,)), world, kind="detail"
-                )
-        made = best.spec.with_conditions([*condition, *best.spec.conditions])
-        if made.columns and not made.measures:
-            # A key says nothing beside what is asked of one row.
-            names = [plain(c) for c in name_columns(columns) if not (reference.single and c.is_identifier)]
-            made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
-        if not made.gives_figures and not made.columns:
-            made = replace(made, columns=spec.columns)
-        kind = "detail" if condition == [reference.condition] else ""
-        return _make_reading(made, world, best.probability, kind)
-    return elsewhere
+    if best is None or best.probability <= _USABLE or not best.spec.expressions():
+        return elsewhere
+    tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
+    wished = next((world.column_of(each) for each in best.spec.conditions if has_text(each)), None)
+    if single and wished is not None and is_searched(world, relation):
+        asks = wished.kind == "prose"
+        return show(*named, answer(wished, _put_to_row(said, reference, relation.name)) if asks else plain(wished))
+    made = best.spec.with_conditions([*condition, *best.spec.conditions])
+    if single and tested and not best.spec.measures:  # "is it expensive?"
+        made = replace(best.spec.with_conditions(condition), columns=(*map(plain, tested), *best.spec.columns))
+    if made.columns and not made.measures:
+        # A key says nothing beside what is asked of one row.
+        names = [plain(c) for c in name_columns(columns) if not (single and c.is_identifier)]
+        made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
+    if not made.gives_figures and not made.columns:
+        made = replace(made, columns=spec.columns)
+    return _make_reading(made, world, best.probability, "detail" if condition == [reference.condition] else "")
 
 
 def _elsewhere(
@@ -299,10 +259,22 @@ def _elsewhere(
     return None
 
 
+def _columns_asked(said: str, reference: Reference, relation: Relation, world: World) -> list[LinkedColumn]:
+    """Return the columns that "where are they?" and "what does it serve?" ask for, and that no word names."""
+    rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference)).split()
+    words = {word.strip("?.!,") for word in rest} - {""}
+    serving = domain_of(world.catalog).serving.keys()
+    role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
+    role = "dishes" if "what" in words and words & serving else role
+    if not role or words - english().silent - serving - search_words().ignored - search_words().quality:
+        return []
+    return [c for c in world.columns(relation.name) if role in c.roles]
+
+
 def _only_refers(said: str, reference: Reference) -> bool:
     """Return whether a turn is nothing but "and the first?"."""
-    rest = fold(_CUES.sub("", said)).replace(fold(reference.words), " ")
-    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent]
+    rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference))
+    return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w in ("where", "how")]
 
 
 def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
@@ -324,8 +296,11 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     noun = f"this {singular(relation)}"
     at = fold(said).find(fold(reference.words))
     in_place = f"at {noun}" if reference.words == "there" else noun
+    if reference.words == "there":
+        at = fold(said).rfind("there")  # "is there live music there?"
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
-    asked = re.sub(r" there$", "", _CUES.sub("", asked).strip().rstrip("?.! "))
+    asked = re.sub(r" there$", "", turn_pattern("cues").sub("", asked).strip().rstrip("?.! "))
+    asked = re.sub(r"^(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
 
@@ -334,7 +309,7 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
     if re.search(r"\b(?:than|or)\b", said):
         return None  # it says with what it compares
-    for match in _COMPARATIVE.finditer(fold(said)):
+    for match in turn_pattern("comparative").finditer(fold(said)):
         word = match["er"] or match["base"]
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
@@ -346,7 +321,8 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
 def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
     wanted = _less_or_more(said)
-    shown = next((turn.shown for turn in reversed(history) if turn.shown is not None), None)
+    which = turn_pattern("which").search(said) is not None
+    shown = latest_shown(history, 2 if which else 1)
     if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
         return None
     found = world.index.measured_by(wanted[0], [spec.rows])
@@ -356,13 +332,17 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
     if wanted[1]:
         up = not up
     own = compared(column)
+    if which:  # of those shown
+        ranked = replace(spec.with_conditions([keys_condition(shown)]), order=((own, up),), limit=1)
+        first = _make_reading(ranked, world)
+        return ranked if first is None else (with_ties(first, world) or first).spec
     bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
     of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
     test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
     compares = (column.relation.name, column.name)
-    also = read(said, world, main=column.relation, partial=True)[:1]  # "something cheaper in Bern"
-    new = [c for reading in also for c in reading.spec.conditions if compares not in columns_in(c) and not has_text(c)]
-    kept = _merge_conditions(spec, replace(spec, conditions=tuple(new)), keeps=False, world=world)
+    also = _conditions_named(said, column.relation, world)  # "something cheaper in Bern"
+    also = also.with_conditions(c for c in also.conditions if compares not in columns_in(c))
+    kept = _merge_conditions(spec, also, keeps=False, world=world)
     kept = [c for c in kept if compares not in columns_in(c)]
     return replace(spec.with_conditions([*kept, test]), order=())
 
@@ -372,7 +352,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     relation = world.catalog.find(spec.rows)
     if relation is None:
         return None
-    short = _CUES.sub("", said).strip() or said
+    short = turn_pattern("cues").sub("", said).strip() or said
     short = re.sub(r"\binstead\b|\bones\b", " ", short)
     readings = read(short, world, main=relation, partial=True)
     if not readings:
@@ -382,7 +362,10 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
     made = spec.with_conditions(conditions)
-    if spec.measures == (count(),) and not spec.groups and _WHICH.match(said) and not new.gives_figures:
+    if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
+        shown = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
+        made = replace(made, columns=tuple(map(plain, shown)), distinct=False)  # rows of one of the kinds listed
+    if spec.measures == (count(),) and not spec.groups and turn_pattern("which").search(said) and not new.gives_figures:
         made = _list_rows(made, world) or made
     changed = bool(new.conditions)
     function = _bare_function(short, world) if not new.measures else None
@@ -423,11 +406,16 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
             continue
         columns = columns_in(condition)
         replaced = any(columns & columns_in(other) for other in new.conditions if not has_text(other))
-        if has_text(condition):
-            replaced = condition in new.conditions
         column = world.column_of(condition)
+        if has_text(condition):  # of prose, each question is a wish of its own
+            of_prose = column is None or column.kind == "prose"
+            replaced = (
+                condition in new.conditions if of_prose else any(columns == columns_in(c) for c in new.conditions)
+            )
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
+    if len(kept) < len(spec.conditions):
+        kept = [each for each in kept if not _compares_with_shown(each)]
     return [*kept, *new.conditions]
 
 

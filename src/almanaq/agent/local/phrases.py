@@ -10,11 +10,11 @@ from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
-from almanaq.agent.linking.words import Token, word_set
+from almanaq.agent.linking.words import Token, stems, word_set
 from almanaq.suql.catalog.relations import Catalog
 
-PACKS = (("almanaq.sample", "places.toml"),)
-"""Where packs are: a package and a file of it."""
+PACKS = (("almanaq.sample", "places.toml", "concepts.toml"),)
+"""Where packs are: a package, and its files of words and of what texts are read for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Domain:
         ordinary: words that are part of an option's name and say nothing without the rest of it.
         idioms: pairs of words that mean one thing, and nothing that either of them names in a schema.
         serving: verbs of what a row does, each with its plain form.
+        matters: what a reader of the texts knows to answer, as the stems of the words that ask for it.
     """
 
     rows: frozenset[str] = frozenset()
@@ -44,6 +45,7 @@ class Domain:
     dish_cues: frozenset[str] = frozenset()
     idioms: frozenset[tuple[str, ...]] = frozenset()
     serving: Mapping[str, str] = field(default_factory=dict)
+    matters: frozenset[tuple[str, ...]] = frozenset()
 
 
 NONE = Domain()
@@ -58,13 +60,15 @@ def domain_of(catalog: Catalog) -> Domain:
 @cache
 def _packs() -> tuple[Domain, ...]:
     found = []
-    for package, name in PACKS:
-        data = tomllib.loads(files(package).joinpath(name).read_text("utf-8"))
+    for package, name, concepts in PACKS:
+        data, known = (tomllib.loads(files(package).joinpath(each).read_text("utf-8")) for each in (name, concepts))
         lists = {
-            each.name: word_set(data[each.name]) for each in fields(Domain) if each.name not in ("idioms", "serving")
+            each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
         }
         idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
-        found.append(Domain(idioms=idioms, serving=data["serving"], **lists))
+        asked = (said for each in known.values() for part in ("ask", "ask_not", "weak") for said in each.get(part, ()))
+        matters = frozenset(map(stems, asked))
+        found.append(Domain(idioms=idioms, serving=data["serving"], matters=matters, **lists))
     return tuple(found)
 
 
@@ -93,10 +97,6 @@ class TokenUse:
     def take(self, first: int, last: int, label: str) -> None:
         """Mark tokens as taken for something."""
         self.used[first:last] = [label] * (min(last, len(self.used)) - first)
-
-    def drop(self, first: int, last: int) -> None:
-        """Mark tokens as telling of the asker alone."""
-        self.take(first, last, "dropped")
 
     def folded(self, i: int) -> str:
         """Return token i in lower case, "" outside the question."""
@@ -127,8 +127,6 @@ class SearchWords:
     verbs: frozenset[str]
     seeking: frozenset[str]
     moving: frozenset[str]
-    telling: frozenset[str]
-    wishing: frozenset[str]
 
     def is_adjective(self, word: str) -> bool:
         """Guess whether a word is an adjective, by a short list and by its ending."""
@@ -170,8 +168,9 @@ class Phrase:
 
 
 def phrases(use: TokenUse, noun: str) -> tuple[Phrase, ...]:
-    """Return the questions that the unlinked words ask of one row, which `noun` names in the singular."""
-    return tuple(_phrase(use, first, last, noun) for first, last in runs(use))
+    """Return the questions that the unlinked words ask of one row (`noun`), where they are marked as wishes."""
+    found = (_phrase(use, first, last, noun) for first, last in runs(use))
+    return tuple(phrase for phrase in found if phrase is not None)
 
 
 def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
@@ -197,20 +196,14 @@ def content(use: TokenUse, i: int) -> bool:
     """Return whether word i is unlinked and carries meaning of its own."""
     if not use.free(i, i + 1):
         return False
-    folded = use.folded(i)
+    folded, words = use.folded(i), search_words()
     if i in use.idioms:
         return True
-    cue = (
-        folded in search_words().owning
-        or folded in use.domain.serving
-        or folded in search_words().negations
-        or folded in search_words().glue
-    )
-    quality = folded in search_words().quality or folded in search_words().ignored
-    return not cue and not quality and (folded[:1].isalnum() or folded[:1].isalpha())
+    cues = words.owning | words.negations | words.glue | words.quality | words.ignored
+    return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
 
 
-def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
+def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     cue, wanted = _cue(use, first)
     opening = first - 1 if cue and use.folded(first - 1) in ("a", "an", "the") else first
     words = _address_reader(use.text(opening, last))
@@ -221,32 +214,29 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase:
     dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
-    return Phrase(first, last, words, _question(words, cue, noun, use.domain, dish=dish), wanted, dish)
+    if not cue and use.folded(first - 1) in ("i", "we"):
+        return None  # "I fancy tapas" says what the asker does
+    question = _question(words, cue, noun, use.domain, dish=dish)
+    return None if question is None else Phrase(first, last, words, question, wanted, dish)
 
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     """Return the word before a phrase that says how it belongs to the row, and whether it is wanted."""
-    cue, wanted = "", True
+    cue, wanted, words = "", True, search_words()
     for k in range(first - 1, max(first - 5, -1), -1):
         word = use.folded(k)
         if use.used[k] not in (None, "not") or word in ("recommend", "suggest", "find"):
             break  # "can you recommend" says nothing of the row
-        if word in search_words().negations:
+        if word in words.negations:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
-        elif word == "for" and use.folded(k - 1) in search_words().seeking:
+        elif word == "for" and use.folded(k - 1) in words.seeking:
             break
-        elif not cue and (
-            word in search_words().owning or word in use.domain.serving or word in ("for", "to", "about", "can")
-        ):
-            cue = "with" if word in search_words().owning else use.domain.serving.get(word, word)
-            if word == "without":
-                wanted = False
-        elif (
-            word not in search_words().glue
-            and word not in search_words().ignored
-            and word not in search_words().quality
-        ):
+        elif not cue and word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
+            cue = "doing"  # "I need to plan" is no place to plan
+        elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
+            cue = "with" if word in words.owning else use.domain.serving.get(word, word)
+        elif word not in words.glue | words.ignored | words.quality:
             break
     return cue, wanted
 
@@ -257,11 +247,14 @@ def _address_reader(text: str) -> str:
     return re.sub(r"\b(me|us|I|we)\b", "you", text)
 
 
-def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str:
-    """Ask what the phrase wants, as the first wording that fits has it; else whether the row has it."""
+def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str | None:
+    """Ask what the phrase wants, as the first wording that fits has it; None where nothing says that it is wanted."""
+    said = stems(words)
+    matters = any(said[i:k] in domain.matters for i in range(len(said)) for k in range(i + 1, len(said) + 1))
     stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
     if stated:
-        return f"{stated[2]} the {stated[1]} {stated[3]}?"
+        describes = matters or any(map(search_words().is_adjective, stated[3].casefold().split()))
+        return f"{stated[2]} the {stated[1]} {stated[3]}?" if describes else None
     row, (first, *more) = f"this {noun}", words.split()
     rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
     does, owned = opening in search_words().verbs, cue == "with"
@@ -272,7 +265,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
-        (does and cue != "to", f"does {row} {_bare(opening)} {rest}".rstrip() + "?"),
+        (does and rest and cue not in ("to", "doing"), f"does {row} {opening.removesuffix('s')} {rest}".rstrip() + "?"),
         (
             search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
             f"is {row} {opening} enough {rest}?",
@@ -280,17 +273,17 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
         (cue == "about", f"is {row} about {words}?"),
         (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),
-        (cue == "to", f"is {row} a good place to {words}?"),
+        (
+            cue == "to" or (cue == "doing" and (matters or _stem_in(head, domain.occasions))),
+            f"is {row} a good place to {words}?",
+        ),
         (search_words().is_adjective(head) and not owned, f"is {row} {words}?"),
         (dish and not cue, f"does {row} serve {words}?"),
     )
     article = "a " if head in domain.counted and opening not in _DETERMINED else ""
-    return next((question for fits, question in asked if fits), f"does {row} have {article}{words}?")
+    owns = f"does {row} have {article}{words}?" if owned or matters or head in domain.counted else None
+    return next((question for fits, question in asked if fits), owns)
 
 
 def _stem_in(word: str, known: frozenset[str]) -> bool:
     return word in known or word.removesuffix("s") in known or word.removesuffix("ies") + "y" in known
-
-
-def _bare(verb: str) -> str:
-    return verb if not verb.endswith("s") else verb.removesuffix("s")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
@@ -241,10 +243,17 @@ class Ranking(Figures):
     def _compare_with_others(self) -> None:
         """Turn "more pages than The Salt Road", "stock below the reorder level" into conditions."""
         sentence = self.sentence
-        signs = {">": exp.GT, "<": exp.LT}
+        signs = {">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE}
         for i in list(sentence.of("than")):
             sign, measured = sentence.items[i].meanings[0]
             before, after = sentence.neighbour(i, -1, gap=2), sentence.neighbour(i, 1, gap=2)
+            step = next((t for t in self.conditions.tests if t.place == after and t.column.scale), None)
+            if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate"
+                self.conditions.tests.remove(step)
+                sentence.take(i)
+                condition = self.conditions.on_scale(step.column, sign, step.condition.expression.this)
+                self.conditions.tests.append(replace(step, condition=condition))
+                continue
             left = (
                 self.conditions.column(before, lambda c: c.is_measurable or c.kind == "date", "than")
                 if before is not None and self._is_column(before) and not sentence.used[before]

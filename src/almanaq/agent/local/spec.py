@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
+from almanaq.agent.linking.words import singular
 from almanaq.agent.queries import query_tree
 from almanaq.text.sql_literals import is_plain
 
@@ -110,6 +111,11 @@ def has_item(column: LinkedColumn, item: str) -> exp.Expr:
     escaped = item.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     around = exp.DPipe(this=exp.DPipe(this=text(mark), expression=plain(column)), expression=text(mark))
     return exp.Like(this=exp.paren(around), expression=text(f"%{mark}{escaped}{mark}%"))
+
+
+def kinds_of(column: LinkedColumn) -> exp.Expr:
+    """Return what tells the kinds of rows apart: a column, or each item of an array."""
+    return exp.Explode(this=plain(column)) if column.column.array else plain(column)
 
 
 def tables_in(expression: exp.Expr) -> list[str]:
@@ -232,6 +238,8 @@ def _title_output(item: exp.Expr) -> exp.Expr:
         title = f"number of different {name}"
     elif type(item) in _AGGREGATES:
         title = f"{_AGGREGATES[type(item)]} {name}"
+    elif isinstance(item, exp.Explode):
+        title = singular(name)
     elif isinstance(item, exp.Extract):
         title = item.name.lower()
     elif isinstance(item, exp.Div):

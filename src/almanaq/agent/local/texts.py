@@ -15,6 +15,7 @@ from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import answer, text
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
+from almanaq.text.hours import find_hours, read_hours
 
 _MENTION = frozenset(
     "mention mentions mentioned mentioning say says saying said talk talks talking speak speaks speaking describe "
@@ -31,7 +32,7 @@ _SKIPPED = frozenset(("about", "of", "that", "a", "an", "the", "any", "some", "t
 
 def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr]) -> LinkedColumn | None:
     """Add the condition that a text says something, and use the words that say what; return the column of the text."""
-    column = prose_column(world, main)
+    column = prose_for(world, main, None)
     if column is None:
         return None
     items = sentence.items
@@ -65,66 +66,44 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
     return None
 
 
+_WHEN = re.compile(
+    r"\b(?:when|what time|how late|how early|until when)\b.*\b(?:opens?|opened|close[sd]?)\b", re.IGNORECASE
+)
+
+
+def hours_asked(sentence: Sentence, world: World, main: Relation) -> tuple[LinkedColumn, exp.Expr | None] | None:
+    """Use the words that say when rows are open; return their column and a test, None for "when is it open?"."""
+    question = sentence.links.question
+    said = find_hours(question)
+    match = said or _WHEN.search(question)
+    columns = (c for c in world.columns(main.name) if c.kind == "text" and "hours" in c.roles)
+    column = next((c for c in columns if any(map(read_hours, world.index.values_of(c)[:5]))), None)
+    if match is None or column is None:
+        return None
+    tokens = sentence.links.tokens
+    ends = [(tokens[s.first].start, tokens[s.last - 1].end) for s in sentence.items]
+    inside = [k for k, (start, end) in enumerate(ends) if match.start() < end and start < match.end()]
+    if said is None:
+        sentence.take(*(k for k in inside if sentence.items[k].kind not in ("value", "table")))
+        return column, None
+    denied = [k for k in range(max(0, inside[0] - 2), inside[0]) if sentence.items[k].kind == "not"]
+    sentence.take(*inside, *denied)
+    verb, _, when = said[0].casefold().partition(" ")
+    verb = (
+        f"is this {singular(main.name)} {verb}" if verb in ("open", "closed") else f"does it {verb.removesuffix('s')}"
+    )
+    return column, exp.EQ(this=answer(column, f"{verb} {when}?"), expression=text("No" if denied else "Yes"))
+
+
 def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
     """Return the column of prose of a relation that a span names."""
     found = (getattr(named, "thing", None) for named in span.meanings)
     return next((c for c in found if isinstance(c, LinkedColumn) and c.relation is main and c.kind == "prose"), None)
 
 
-def prose_column(world: World, main: Relation) -> LinkedColumn | None:
-    """Return the column of prose of a relation, the longest kind of text first; None where it has none."""
-    found = [c for c in world.columns(main.name) if c.kind == "prose" and not c.column.private]
-    found.sort(key=lambda c: ("review" not in c.words and "reviews" not in c.roles, not c.column.array))
-    return found[0] if found else None
-
-
-_COMPANY = (
-    "(?:girlfriend|boyfriend|wife|husband|partner|fianc[ée]+|friends?|mother|father|mom|dad|sister|brother|colleagues?"
-    "|boss|parents)"
+_STRUCTURED = frozenset(
+    "value table compare than number superlative count not order direction by silent unknown".split()
 )
-_TIME = re.compile(
-    r"\b(?:(?:for|on|over|by) )?(?:(?:this|next|the|coming|friday|saturday|sunday|monday|tuesday|wednesday|thursday) )*"
-    r"(?:weekend|tonight|tomorrow|week|monday|tuesday|wednesday|thursday|friday|saturday|sunday|(?:this|tomorrow) "
-    r"(?:morning|afternoon|evening))(?: (?:night|evening|morning|afternoon))?\b"
-    r"|\bfor (?:dinner|lunch|supper|a meal|a bite)\b(?! \w+s\b)"
-    rf"|\b(?:my|our) {_COMPANY} and (?:i|me)\b|\b(?:me|i) and my {_COMPANY}\b"
-    r"|\bas long as\b|\bif possible\b|\bor not\b",
-    re.IGNORECASE,
-)
-_SEGMENT = re.compile(r"[^,;.!?\u2013\u2014]+(?:[.](?=\d)[^,;.!?]*)*")
-
-
-def drop_asides(use: TokenUse) -> None:
-    """Take the words that ask for nothing as asides, as long as the question asks for something else."""
-    for match in _TIME.finditer(use.question):
-        inside = [i for i, w in enumerate(use.tokens) if match.start() <= w.start and w.end <= match.end()]
-        if inside and use.free(inside[0], inside[-1] + 1):
-            use.drop(inside[0], inside[-1] + 1)
-    segments = [_words(use, *match.span()) for match in _SEGMENT.finditer(use.question)]
-    told = [inside for inside in segments if inside and _tells(use, inside)]
-    if len(told) < sum(map(bool, segments)):
-        for inside in told:
-            use.drop(inside[0], inside[-1] + 1)
-
-
-def _words(use: TokenUse, start: int, end: int) -> list[int]:
-    return [
-        i for i, word in enumerate(use.tokens) if start <= word.start and word.end <= end and word.text[0].isalnum()
-    ]
-
-
-def _tells(use: TokenUse, inside: list[int]) -> bool:
-    """Return whether a part of the question only tells of the asker: no wish in it, nothing linked, nobody
-    to care for.
-    """
-    spoken = {use.folded(i) for i in inside}
-    if use.folded(inside[0]) not in search_words().telling or spoken & (search_words().wishing | use.domain.companions):
-        return False
-    linked = any(use.used[i] not in (None, "dropped") for i in inside)
-    return not linked and any(use.folded(i) not in search_words().ignored for i in inside)
-
-
-_STRUCTURED = frozenset("value table compare number superlative count not order direction by silent unknown".split())
 _LEAST_WORD = 4
 
 
@@ -152,16 +131,12 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
             span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed")
         )
         prose = all(getattr(n.thing, "kind", "") == "prose" for n in span.meanings)
-        return exact and not (prose and _is_praised(use, span.first))
+        return exact and not (prose and use.folded(span.first - 1) in search_words().quality)
     if span.kind == "value":
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
-        return use.folded(span.last - 1) == "popular"
+        return span.size > 1 or use.folded(span.last - 1) == "popular"
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
-
-
-def _is_praised(use: TokenUse, i: int) -> bool:
-    return use.folded(i - 1) in search_words().quality
 
 
 def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
@@ -176,7 +151,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
             ordinary = ordinary or (
                 size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
             )
-            if ordinary or set(range(first, first + size)) & use.idioms or _is_praised(use, first):
+            if ordinary or set(range(first, first + size)) & use.idioms or use.folded(first - 1) in words.quality:
                 continue
             held = {
                 m
@@ -194,7 +169,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
 
 
 def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[LinkedColumn, Phrase]]:
-    """Return what the words that are left ask of the texts; these and the asides of the asker are used."""
+    """Return what the words that are left ask of the texts; these are used."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
         taken = item.kind not in ("silent", "unknown") or (sentence.used[i] and item.kind != "silent")
@@ -203,29 +178,23 @@ def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[Li
         if token.folded in ",;?!.":
             labels[i] = "mark"
     use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog))
-    drop_asides(use)
     noun = singular(main.name)
     found = phrases(use, noun)
+    words = search_words()
+    empty = words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
+    empty |= use.domain.serving.keys()
     for i, item in enumerate(sentence.items):
         inside = range(item.first, item.last)
         asked = any(phrase.first <= k < phrase.last for phrase in found for k in inside)
-        dropped = any(use.used[k] == "dropped" for k in inside)
-        words = search_words()
-        empty = item.kind == "unknown" and all(
-            use.folded(k)
-            in words.ignored | words.entity_words | words.quality | words.owning | words.verbs | words.glue
-            or use.stem(k) in use.domain.empty
-            or use.folded(k) in use.domain.serving
-            for k in inside
-        )
-        if asked or dropped or empty:
+        said = (use.folded(k) in empty or use.stem(k) in use.domain.empty for k in inside)
+        if asked or (item.kind == "unknown" and all(said)):
             sentence.take(i)
     return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
 
 
 def prose_for(world: World, main: Relation, phrase: Phrase | None) -> LinkedColumn | None:
     """Return the column of prose that a phrase is best asked of; without a phrase the one that says most of a row."""
-    found = [c for c in world.columns(main.name) if c.kind == "prose"]
+    found = [c for c in world.columns(main.name) if c.kind == "prose" and not c.column.private]
 
     def score(column: LinkedColumn) -> float:
         said = set(stems(phrase.words)) if phrase else set()

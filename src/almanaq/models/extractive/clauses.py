@@ -26,10 +26,15 @@ _TURN = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 
-NEGATORS = frozenset(
-    stem(word)
-    for word in """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
-    lacked zero""".split()
+
+def stem_set(spoken: str) -> frozenset[str]:
+    """Return the stems of words."""
+    return frozenset(stem(word) for word in spoken.split())
+
+
+NEGATORS = stem_set(
+    """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
+    lacked zero"""
 )
 _HEARSAY = re.compile(
     r"\b(?:they say|claim(?:s|ed)?|advertis\w+|(?:sign|website|menu)\b.{0,12}\bsays|on the sign)\b", re.I
@@ -40,10 +45,9 @@ _HEDGES = frozenset(
 _NEGATION_REACH = 6
 _BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
 """Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
-_HARMLESS = frozenset(
-    stem(word)
-    for word in """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain
-    need other believe""".split()
+_HARMLESS = stem_set(
+    """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain
+    need other believe"""
 )
 """Words after which a negation denies only that something is amiss: "nobody minded the puppy"."""
 

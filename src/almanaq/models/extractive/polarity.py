@@ -11,15 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses, concept, place_stems, triggers
+from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses, concept, place_stems, stem_set, triggers
 from almanaq.models.protocols import Quote
 from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
-
-
-def _stems(spoken: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in spoken.split())
-
 
 _STOPS = frozenset(map(stem, STOPWORDS))
 _OPENING = re.compile(
@@ -28,18 +23,18 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 """The subject of a question: its noun after the article."""
-_SPEAKERS = _stems(
+_SPEAKERS = stem_set(
     """ad advert article author applicant buyer caller candidate client comment complaint customer description document
     email employee feedback film guest item letter listing mail message movie narrator note paper passage passenger
     patient person post product purchaser record remark reply report resident response review reviewer sender speaker
     statement story student summary team tenant text ticket traveler traveller tweet user visitor worker writer"""
 )
 """Nouns for the row or for whom its text is by: the text itself rarely names them."""
-_TELLING = _stems("mention mentioned say says talk discuss refer speak contain")
+_TELLING = stem_set("mention mentioned say says talk discuss refer speak contain")
 """Verbs that ask only whether the text speaks of something."""
 _LONGEST_SUBJECT = 4
 """Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
-_COMPLAINING = _stems("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
+_COMPLAINING = stem_set("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
 _AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
 _BLAME = re.compile(rf"(?<!\S)(?:{'|'.join(sorted(_COMPLAINING))}|late|delai|damag|lost|wrong)(?!\S)")
 _DENIED_AFTER = re.compile(
@@ -47,8 +42,8 @@ _DENIED_AFTER = re.compile(
 )
 _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
 """Stems beside which a thing may not be so."""
-_JUDGING = _stems("good great excellent nice bad poor terrible awful happy satisfied pleased positive negative")
-_EMPTY = _stems(
+_JUDGING = stem_set("good great excellent nice bad poor terrible awful happy satisfied pleased positive negative")
+_EMPTY = stem_set(
     """any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide
     sell"""
 )
@@ -139,7 +134,7 @@ _ASKING = re.compile(
     r"don't|didn't|hasn't|haven't|can't|won't)\b",
     re.IGNORECASE,
 )
-_GENERIC = _stems(
+_GENERIC = stem_set(
     """restaurant place spot location establishment venue food serve offer provide good great nice best
     available allow allowed really any there people customer reviewer review mention say talk find get go make
     someone one know known suitable option options eat dine meal bring welcome like movie film document text passage
@@ -162,10 +157,6 @@ class Evidence:
     clause: Clause
     weight: float
     strength: float = 0.0
-
-    def quote(self) -> Quote:
-        """Return the clause as a quote."""
-        return Quote(self.passage, self.clause.start, self.clause.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,19 +274,15 @@ def _is_denied(clause: Clause) -> bool:
 
 def _decide(evidence: Sequence[Evidence]) -> Polarity:
     """Let each passage have one voice, as loud as it is clear; the louder side decides, a draw is a no."""
-    voices = _voices(evidence)
+    by_passage: dict[int, float] = {}
+    for item in evidence:
+        by_passage[item.passage] = by_passage.get(item.passage, 0.0) + item.weight
+    voices = [_sign(weight) for weight in by_passage.values()]
     if not any(voices) or sum(map(abs, voices)) < 0.3:
         return Polarity(None)
     verdict = sum(voices) > 0
     supporting = [item for item in evidence if (item.weight > 0) == verdict]
     return Polarity(verdict, tuple(sorted(supporting, key=lambda item: -item.strength)))
-
-
-def _voices(evidence: Sequence[Evidence]) -> list[float]:
-    by_passage: dict[int, float] = {}
-    for item in evidence:
-        by_passage[item.passage] = by_passage.get(item.passage, 0.0) + item.weight
-    return [max(-1.0, min(1.0, weight)) for weight in by_passage.values()]
 
 
 def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:
@@ -335,4 +322,5 @@ def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | No
 
 def quotes_of(evidence: Iterable[Evidence]) -> tuple[Quote, ...]:
     """Return the first three quotes, each once."""
-    return tuple(dict.fromkeys(item.quote() for item in evidence))[:3]
+    found = (Quote(item.passage, item.clause.start, item.clause.text) for item in evidence)
+    return tuple(dict.fromkeys(found))[:3]

@@ -11,6 +11,7 @@ from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, quotes_
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.protocols import LinkRequest, Quote, TextCall, TextReply
 from almanaq.sample import read_toml
+from almanaq.text.hours import is_open
 from almanaq.text.words import decode_entities, stem, stems, text_similarity
 from almanaq.values import canonical, parse_typed, write_list
 
@@ -56,6 +57,8 @@ def _read(call: TextCall) -> TextReply:
     if call.type == "list":
         return _option(call) if call.options else _span(call)
     if is_yes_or_no(call):
+        if len(call.passages) == 1 and (open_ := is_open(call.passages[0], call.question)) is not None:
+            return yes_or_no_reply(call, open_, (Quote(0, 0, call.passages[0]),))
         found = polarity(call.passages, call.question)
         return yes_or_no_reply(call, found.verdict, quotes_of(found.evidence))
     if sides(call.options) is not None:

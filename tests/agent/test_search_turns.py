@@ -1,0 +1,153 @@
+"""Searches of reviewed rows, in one question and over turns: what they may say, and what a reply may not make up."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import almanaq
+from almanaq.text.hours import is_open
+
+STEPS = ("cheap", "moderate", "expensive", "luxury")
+NAMES = ("Alder Hall", "Birch House", "Cedar Court", "Dogwood", "Elm Lodge", "Fir Cottage")
+HOURS = ("daily 9 AM-5 PM", "Mon-Fri 8 AM-11 PM; closed Wednesday", "Mon-Sat 6 AM-2 PM", "Sat-Sun 10 AM-4 PM")
+ROWS = [
+    {
+        "id": i + 1,
+        "name": name,
+        "styles": [("spa", "golf", "ski", "beach")[i % 4], ("family", "quiet stay")[i % 2]],
+        "price": STEPS[i % 4],
+        "rating": 3 + i / 4,
+        "opening_hours": HOURS[i % 4],
+        "address": f"{i + 1} Main Street",
+        "location": ("New Haven", "Salem")[i // 3],
+        "reviews": [f"The pool at {name} was warm and we slept well.", "Breakfast was served late."],
+    }
+    for i, name in enumerate(NAMES)
+]
+SCHEMA = """
+[hotels]
+key = ["id"]
+[hotels.columns.styles]
+kind = "enum"
+[hotels.columns.price]
+kind = "enum"
+[hotels.columns.reviews]
+kind = "free_text"
+"""
+
+
+@pytest.fixture(scope="module")
+def hotels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[almanaq.Connection]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("hotels")
+    pq.write_table(pa.Table.from_pylist(ROWS), folder / "hotels.parquet")
+    (folder / "hotels.almanaq.toml").write_text(SCHEMA)
+    with almanaq.connect(str(folder / "hotels.parquet"), cache=False) as connection:
+        yield connection
+
+
+def names(reply: almanaq.Response) -> set[object]:
+    assert reply.rows is not None, reply.answer
+    place = reply.columns.index("name")
+    return {row[place] for row in reply.rows}
+
+
+def test_kinds_are_items_of_lists(hotels: almanaq.Connection) -> None:
+    counted = Counter(item for row in ROWS for item in row["styles"])
+    assert {row[0] for row in hotels.ask("what styles are there?").rows} == set(counted)
+    assert dict(hotels.ask("how many hotels per style").rows) == counted
+    best = max(counted, key=lambda item: counted[item])
+    assert hotels.ask("which style has the most hotels?").rows[0][1] == counted[best]
+
+
+@pytest.mark.parametrize("when", ["open on Wednesdays", "closed on Sunday", "open until 9 pm on Monday"])
+def test_hours_are_tested(hotels: almanaq.Connection, when: str) -> None:
+    fits = {row["name"] for row in ROWS if is_open(row["opening_hours"], f"is it {when}?")}
+    assert names(hotels.ask(f"all hotels {when}")) == fits
+
+
+def test_hours_of_one_row_are_shown(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    assert chat.ask("hotels in Salem").rows
+    for asked in ("when is the first one open?", "does the first one open before 7 am?", "is it closed on Sundays?"):
+        reply = chat.ask(asked)
+        assert dict(zip(reply.columns, reply.rows[0], strict=True)).get("opening_hours") == ROWS[3]["opening_hours"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [("no more than", operator.le), ("at least", operator.ge), ("under", operator.lt), ("above", operator.gt)],
+)
+def test_steps_are_compared(hotels: almanaq.Connection, said: str, holds: operator.itemgetter, step: str) -> None:
+    fits = {row["name"] for row in ROWS if holds(STEPS.index(row["price"]), STEPS.index(step))}
+    reply = hotels.ask(f"all hotels {said} {step}")
+    assert (names(reply) if reply.rows else set()) == fits
+
+
+@pytest.mark.parametrize(("step", "fits"), [("cheap", STEPS[1:]), ("expensive", STEPS[:2]), ("luxury", STEPS[:3])])
+def test_what_is_not_a_step_is_beyond_it(hotels: almanaq.Connection, step: str, fits: tuple[str, ...]) -> None:
+    reply = hotels.ask(f"all hotels that are not very {step}")
+    assert {row[reply.columns.index("price")] for row in reply.rows} == set(fits)
+
+
+@pytest.mark.parametrize("filler", ["would be perfect", "I was hoping", "or whatever", "sounds good right now"])
+def test_words_that_wish_for_nothing_ask_nothing_of_texts(hotels: almanaq.Connection, filler: str) -> None:
+    reply = hotels.ask(f"hotels in Salem {filler}")
+    assert "answer(" not in (reply.suql or "")
+
+
+def test_what_nobody_asked_for_is_offered(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    reply = chat.ask("beach hotels in Salem with a rating above 4.9")
+    assert reply.status == "no_result"
+    assert not reply.rows
+    assert len(reply.readings) == 1
+    offered = reply.readings[0].run().rows
+    assert offered
+    assert chat.ask("yes").rows == tuple(offered)
+
+
+@pytest.mark.parametrize("asked", ["address?", "What's the price?", "where are they?", "the opening hours please"])
+def test_columns_alone_are_asked_of_the_rows_shown(hotels: almanaq.Connection, asked: str) -> None:
+    chat = hotels.chat()
+    shown = names(chat.ask("hotels in Salem"))
+    assert names(chat.ask(asked)) == shown
+
+
+def test_which_of_the_rows_shown(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    assert names(chat.ask("which is better rated?")) == {NAMES[5]}
+    assert names(chat.ask("which one is cheaper?")) == {NAMES[4]}
+    assert names(chat.ask("the one with the lowest rating")) == {NAMES[3]}
+
+
+@pytest.mark.parametrize("more", ["what other hotels are there?", "do you have anything else?", "any others?"])
+def test_others_are_none_of_those_shown(hotels: almanaq.Connection, more: str) -> None:
+    chat = hotels.chat()
+    shown = names(chat.ask("hotels"))
+    assert names(chat.ask(more)) == set(NAMES) - shown
+
+
+@pytest.mark.parametrize("said", ["NH", "New Haven", "nh"])
+def test_initials_of_a_value(hotels: almanaq.Connection, said: str) -> None:
+    assert names(hotels.ask(f"all hotels in {said}")) == {row["name"] for row in ROWS if row["location"] == "New Haven"}
+
+
+@pytest.mark.parametrize("said", ["the price doesn't matter", "at any price", "never mind the price"])
+def test_what_does_not_matter_is_dropped_or_changes_nothing(hotels: almanaq.Connection, said: str) -> None:
+    for first, fits in (("cheap hotels in Salem", "Salem"), ("hotels in Salem", "Salem")):
+        chat = hotels.chat()
+        chat.ask(first)
+        assert names(chat.ask(said)) == {row["name"] for row in ROWS if row["location"] == fits}
+
+
+def test_a_greeting_asks_for_nothing(hotels: almanaq.Connection) -> None:
+    assert hotels.ask("Hi there, hotels in Salem").suql == hotels.ask("hotels in Salem").suql
