@@ -19,6 +19,7 @@ from sqlglot.schema import MappingSchema
 
 from almanaq.errors import SourceError, UnknownNameError, suggest
 from almanaq.suql.catalog.terms import Term
+from almanaq.suql.syntax.nodes import nodes_of, quoted
 
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _FOLD_ALL = ("duckdb", "spark", "databricks", "sqlite", "mysql", "tsql")
@@ -47,18 +48,7 @@ def schema_of(relations: Iterable[Relation], dialect: str) -> MappingSchema:
         return types.get(written) or types.setdefault(written, _read_type(written).copy())
 
     mapping = {r.name: {fold(c.name, dialect, quoted=True): type_of(c) for c in r.columns} for r in relations}
-    return _Schema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
-
-
-class _Schema(MappingSchema):
-    """A schema that knows the columns of `t AS a(x, y)`, which are those of `t` in their order."""
-
-    def get_column_type(self, table: Any, column: Any, *args: Any, **options: Any) -> exp.DataType:
-        renamed = table.alias_column_names if isinstance(table, exp.Table) else []
-        name = column.name if isinstance(column, exp.Expr) else str(column)
-        if name in renamed:
-            column = [*self.column_names(table), ""][renamed.index(name)]
-        return super().get_column_type(table, column, *args, **options)
+    return MappingSchema(mapping, dialect=dialect, normalize=False)  # type: ignore[arg-type]
 
 
 @cache
@@ -68,7 +58,18 @@ def _read_type(written: str) -> exp.DataType:
 
 def typed(tree: exp.Query, schema: MappingSchema, dialect: str) -> exp.Query:
     """Return a qualified query, which is changed, with the type of every expression that is known."""
-    return annotate_types(tree, schema=schema, expression_metadata=_read_metadata(dialect), dialect=dialect)
+    renamed = [(table, table.this) for table in nodes_of(tree, exp.Table) if table.alias_column_names]
+    for number, (table, _) in enumerate(renamed):  # `t AS a(x, y)` has the columns of `t` in their order
+        columns = schema.column_names(table)
+        types = [schema.get_column_type(table, column) for column in columns]
+        names = [*table.alias_column_names, *columns[len(table.alias_column_names) :]]
+        own = quoted(f"{table.name} {number}")
+        schema.add_table(exp.Table(this=own), dict(zip(names, types, strict=False)))
+        table.set("this", own.copy())
+    made = annotate_types(tree, schema=schema, expression_metadata=_read_metadata(dialect), dialect=dialect)
+    for table, name in renamed:
+        table.set("this", name)
+    return made
 
 
 @cache

@@ -231,7 +231,7 @@ class AnswerCasts:
 
     def __init__(self, noted: dict[tuple[str, exp.DataType, str], None], session: Session, renderer: Renderer) -> None:
         self._noted, self._session, self._renderer = noted, session, renderer
-        self.by_engine = bool(Dialect.get_or_raise(renderer.dialect).generator_class.TRY_SUPPORTED)
+        self.by_engine = bool(Dialect.get_or_raise(renderer.dialect).generator().TRY_SUPPORTED)
         """Whether the engine has TRY_CAST."""
         self.refused: dict[tuple[str, exp.DataType], list[str]] = {}
         """The texts that the engine does not cast, by question and type."""
