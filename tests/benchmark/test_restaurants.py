@@ -358,11 +358,10 @@ WANTED = ExpectedTurn("Thai with candles", where=THAI, attributes={"candles": Tr
     ],
 )  # fmt: skip
 def test_a_wrong_turn_names_the_stage_that_lost_it(
-    folder: Path, turn: ExpectedTurn, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
+    analysis: Analysis, turn: ExpectedTurn, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
 ) -> None:
-    data = open_restaurants(folder)
     said = TurnReply("", ids, ids, searched=bool(query), query=query, **more)
-    ((record,), _) = play(turns(turn), Speaker(said), data.restaurants, Analysis(data).find_stage)
+    ((record,), _) = play(turns(turn), Speaker(said), analysis.data.restaurants, analysis.find_stage)
     assert record.stage == stage
     assert score_turns([record]).get(f"lost_{stage.replace(' ', '_')}", 0) == (stage != "right")
 
