@@ -48,7 +48,6 @@ def models(server: StandInServer, folder: Path, batch: int) -> Models:
     return open_models("openai:m", settings=settings, embedder="lexical")
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("query", FORMS)
 def test_what_was_answered_before_is_never_refused(
@@ -83,7 +82,6 @@ def test_a_row_that_is_new_costs_its_own_calls(query: str, server: StandInServer
         con.sql(query)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("query", [FORMS[0], FORMS[2]])
 def test_the_forecast_is_the_number_of_calls(query: str, seed: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.models.quirks import QUIRKS, Quirk, mixture, run
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("seed", range(50))
 def test_a_mixture_of_quirks_costs_no_row_and_passes_no_budget(seed: int) -> None:
     quirks, batch = mixture(seed)

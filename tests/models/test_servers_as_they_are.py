@@ -321,7 +321,6 @@ def test_a_prompt_that_the_server_cut_without_a_word_is_noticed(monkeypatch: pyt
     assert "num_ctx" in " ".join(result.trace.warnings)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("status", [400, 402, 403, 404, 422])
 @pytest.mark.parametrize("slow", ["the refused one", "the others"])
 def test_one_refused_text_is_unknown_in_whatever_order_replies_come(
