@@ -626,8 +626,7 @@ def connect(
     given = locals()  # the schema of options names the arguments, so this body does not
     options = choose_options(options, {each.name: given[each.name] for each in QUERY_OPTIONS})
 
-    from almanaq.agent.checked import Checked, CheckedAnswers
-    from almanaq.agent.schema_text import examples_beside, read_examples
+    from almanaq.agent.checked import Checked, CheckedAnswers, examples_beside, read_examples
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model

@@ -131,6 +131,7 @@ def test_others_are_none_of_those_shown(con):
     assert {row[0] for row in first}.isdisjoint({row[0] for row in others})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("before", "question"), [*itertools.permutations(WHOLE, 2)])
 def test_a_whole_question_gives_in_a_chat_what_it_gives_alone(con, before, question):
     alone, after = con.ask(question), last_of(con, before, question)

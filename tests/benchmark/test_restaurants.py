@@ -42,6 +42,12 @@ def folder(tmp_path: Path) -> Path:
     return write_restaurants(tmp_path / "data" / "yelp")
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> RestaurantsData:
+    """The restaurants of such a folder, for tests that change nothing."""
+    return open_restaurants(write_restaurants(tmp_path_factory.mktemp("small") / "yelp"))
+
+
 def request(folder: Path, split: str, **changes: Any) -> RunRequest:
     out = folder.parents[1] / "run"
     made = RunRequest("restaurants", folder.name, folder.parent, split, "oracle", out, LexicalEmbedder)
@@ -358,11 +364,10 @@ WANTED = ExpectedTurn("Thai with candles", where=THAI, attributes={"candles": Tr
     ],
 )  # fmt: skip
 def test_a_wrong_turn_names_the_stage_that_lost_it(
-    folder: Path, turn: ExpectedTurn, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
+    small: RestaurantsData, turn: ExpectedTurn, query: str, ids: tuple[int, ...], more: dict[str, Any], stage: str
 ) -> None:
-    data = open_restaurants(folder)
     said = TurnReply("", ids, ids, searched=bool(query), query=query, **more)
-    ((record,), _) = play(turns(turn), Speaker(said), data.restaurants, Analysis(data).find_stage)
+    ((record,), _) = play(turns(turn), Speaker(said), small.restaurants, Analysis(small).find_stage)
     assert record.stage == stage
     assert score_turns([record]).get(f"lost_{stage.replace(' ', '_')}", 0) == (stage != "right")
 

@@ -8,7 +8,6 @@ nothing stays open here, and torch is not imported.
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib
 import io
@@ -41,8 +40,7 @@ def serve() -> None:
         importlib.import_module(name)
     with duckdb.connect() as connection:
         FunctionCatalog.read(connection, owned=True)  # a fifth of what a short query takes
-    typer.main.get_command = functools.cache(typer.main.get_command)  # a tenth
-    typer.main.get_command(app)
+    list(typer.main.get_command(app).commands.values())  # builds each, a tenth
     gc.freeze()  # a third of what a question takes: each child would look at every object, and so copy its page
     answer_requests()
     gc.unfreeze()  # or DuckDB reports its objects as leaked

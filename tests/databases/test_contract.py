@@ -174,6 +174,7 @@ def test_only_a_select_is_run(database: Database, tmp_path: Path, statement: str
     assert not (tmp_path / "other.duckdb").exists()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("call", ["fetch", "stream", "create"])
 def test_the_deadline_ends_the_work(database: Database, call: str) -> None:
     started = time.monotonic()

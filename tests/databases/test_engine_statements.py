@@ -204,6 +204,7 @@ def expected() -> list[almanaq.Result]:
         return [con.sql(sql) for sql in QUERIES]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_engine_s_own_sql_gives_the_rows(dialect: str, expected: list[almanaq.Result]) -> None:
     with play(dialect) as played, connect(played) as con:

@@ -41,6 +41,7 @@ def test_of_120_files_no_cell_is_wrong_without_a_word(tmp_path: Path) -> None:
     assert judge(tmp_path) == {key: value for key, value in json.loads(RECORD.read_text()).items() if key != "command"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("cells", "values", "said"),
     [

@@ -29,6 +29,7 @@ _CASES: list[tuple[str, list[str], list[Any], str]] = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "cells", "values", "told"), _CASES)
 @pytest.mark.parametrize("rows", [1, 2_000])
 def test_a_column_has_the_type_that_a_person_gave_it(

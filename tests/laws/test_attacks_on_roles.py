@@ -82,7 +82,7 @@ def attacks(dialect: str) -> Iterator[str]:
         yield from (form.format(subject) for form in FORMS)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seen", RULES)
 def test_no_query_fails_at_a_row_that_is_hidden(seen: str, source: Any, tmp_path: Path) -> None:
     make, dialect = source

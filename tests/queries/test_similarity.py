@@ -81,7 +81,7 @@ def con(engine: str) -> Iterator[almanaq.Connection]:
         yield opened
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("sql", QUERIES.strip().splitlines())
 def test_the_rows_are_those_of_a_plain_function(con: almanaq.Connection, sql: str) -> None:
     result = con.sql(sql.strip())

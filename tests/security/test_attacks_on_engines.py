@@ -72,7 +72,7 @@ def test_what_is_sent_does_nothing_but_read(engine: str) -> None:
         assert [(text, why) for text in target.queries if (why := objection(text, engine))] == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("engine", LEXICONS)
 def test_a_parameter_stays_one_text_at_every_place(engine: str) -> None:
     """Whatever it holds, the statement with it has as many words as the statement with a plain one."""

@@ -155,6 +155,7 @@ def language(name: str) -> LanguageModel:
     return model
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_tables_of_a_source_hold_no_private_cell(kind: str, tmp_path: Path) -> None:
     for seed in range(4):
@@ -276,6 +277,7 @@ def test_a_public_connection_tells_no_cell_of_a_private_column_among_its_warning
         assert "painter" in str(connection.public().warnings)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["csv", "sqlite", "json"])
 def test_no_prompt_of_a_conversation_holds_a_private_cell(kind: str, server: StandInServer, tmp_path: Path) -> None:
     """Schemas, examples, small tables, faults of a query, rows for a wording, and all of it in later turns."""

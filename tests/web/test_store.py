@@ -12,7 +12,7 @@ from tests.web.live import live
 from tests.web.test_work import until
 
 import almanaq
-from almanaq.agent.schema_text import read_examples
+from almanaq.agent.checked import read_examples
 from almanaq.errors import SourceError
 from almanaq.testing import FunctionModel, ScriptedModel
 from almanaq.web import store

@@ -1,21 +1,25 @@
-"""Answers once checked: questions with the queries that a person called right, with who and when."""
+"""Questions with the queries that a person called right or wrote: those that were checked, and files of examples."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from almanaq.agent.queries import QueryEngine
-from almanaq.agent.schema_text import Examples
 from almanaq.errors import QueryError, SourceError, first_line
-from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder, make_private
 from almanaq.suql.catalog.terms import write_toml
 from almanaq.suql.text_functions import may_read_texts
+
+if TYPE_CHECKING:  # to open a source takes neither
+    from almanaq.agent.queries import QueryEngine
+    from almanaq.agent.schema_text import Examples
+    from almanaq.models.embedders.vector_store import VectorStore
 
 NEAREST = 3
 """How many checked questions a prompt shows, those nearest to what is asked."""
@@ -115,6 +119,55 @@ def source_id(source: str) -> str:
     """Return what two programs over one source have in common, without a password in it."""
     path = Path(source).expanduser()
     return hashlib.sha256((str(path.resolve()) if path.exists() else source).encode()).hexdigest()[:32]
+
+
+def examples_path(source: str | Path) -> Path:
+    """Return the path at which the examples of a source are looked for."""
+    path = Path(source)
+    return path.parent / f"{path.resolve().name if path.is_dir() else path.name}.examples.toml"
+
+
+def examples_beside(source: object) -> Path | None:
+    """Return the path of the examples of a source; None where it has none."""
+    if not isinstance(source, str | Path):
+        return None
+    if str(source).startswith("sample:"):
+        from almanaq.sample import examples_path as bundled
+
+        return Path(bundled(str(source).removeprefix("sample:")))
+    path = examples_path(Path(source).expanduser())
+    return path if path.is_file() else None
+
+
+CHECKED_KEYS = ("by", "on", "rows", "digest")
+"""What a file of examples may say of one that a person checked: who, which day, and what it gave then."""
+
+
+def read_examples(path: str | Path) -> tuple[Mapping[str, Any], ...]:
+    """Return the entries of a file: `question`, `suql` where it needs data, and `CHECKED_KEYS`.
+
+    Raises:
+        SourceError: the file cannot be read, or an entry is at fault.
+    """
+    path = Path(path)
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SourceError(f"cannot read the examples {str(path)!r}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path.name} is not TOML: {error}") from error
+    entries = document.get("example", [])
+    if set(document) - {"example"} or not isinstance(entries, list):
+        raise SourceError(f"{path.name}: only [[example]] entries are expected, with `question` and `suql`")
+    for number, entry in enumerate(entries, 1):
+        where = f"{path.name}, example {number}"
+        if not isinstance(entry, dict) or set(entry) - {"question", "suql", *CHECKED_KEYS}:
+            known = ", ".join(f"`{key}`" for key in CHECKED_KEYS)
+            raise SourceError(f"{where}: only `question`, `suql`, {known} are expected")
+        question, suql = entry.get("question"), entry.get("suql")
+        if not isinstance(question, str) or not question.strip() or not isinstance(suql, str | None):
+            raise SourceError(f"{where}: `question` must be text, and `suql` text or left out")
+    return tuple(entries)
 
 
 def write_checked(checked: Iterable[Checked], others: Examples = ()) -> str:

@@ -2,54 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 import typer.core
 import typer.main
 
-from almanaq.cli.ask import ask, chat, demo
-from almanaq.cli.board import board
-from almanaq.cli.find import find, index
-from almanaq.cli.housekeeping import cache, doctor, models, trust, version_lines
 from almanaq.cli.options import is_source
-from almanaq.cli.schema import schema
-from almanaq.cli.serve import mcp, serve
-from almanaq.cli.shell import shell
-from almanaq.cli.sql import sql
-from almanaq.cli.verdicts import rerun, verdicts
 from almanaq.errors import MissingExtraError, nearest
 from almanaq.plugins import load_plugin, plugin_names
 
-COMMANDS: Mapping[str, Callable[..., Any]] = {
-    "demo": demo,
-    "schema": schema,
-    "ask": ask,
-    "chat": chat,
-    "sql": sql,
-    "shell": shell,
-    "find": find,
-    "index": index,
-    "serve": serve,
-    "board": board,
-    "mcp": mcp,
-    "verdicts": verdicts,
-    "test": rerun,
-    "models": models,
-    "cache": cache,
-    "trust": trust,
-    "doctor": doctor,
+COMMANDS: Mapping[str, str] = {
+    "demo": "ask.demo",
+    "schema": "schema.schema",
+    "ask": "ask.ask",
+    "chat": "ask.chat",
+    "sql": "sql.sql",
+    "shell": "shell.shell",
+    "find": "find.find",
+    "index": "find.index",
+    "serve": "serve.serve",
+    "board": "board.board",
+    "mcp": "serve.mcp",
+    "verdicts": "verdicts.verdicts",
+    "test": "verdicts.rerun",
+    "trust": "housekeeping.trust",
+    "doctor": "housekeeping.doctor",
+    "models": "housekeeping.models",
+    "cache": "housekeeping.cache",
 }
-"""In `--help` order."""
+"""In `--help` order; each with its module in almanaq.cli and its name there."""
 _VERBOSE = "almanaq.verbose"
 _ALIKE = 0.75
 """A misspelt option is at least so much like the one that was meant."""
 
 
+class _BuiltWhereRead(Mapping[str, Any]):
+    """The commands of COMMANDS; one is imported and built where it is first read.
+
+    To import and build all takes twice as long as the rest of a start.
+    """
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._built:
+            module, function = COMMANDS[name].split(".")
+            command = getattr(import_module(f"almanaq.cli.{module}"), function)
+            alone = typer.Typer(rich_markup_mode=None)
+            if isinstance(command, typer.Typer):
+                alone.add_typer(command, name=name)
+            else:
+                alone.command(name)(command)
+            self._built[name] = typer.main.get_group(alone).commands[name]
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+_BUILT = _BuiltWhereRead()
+
+
 class Commands(typer.core.TyperGroup):
     """The commands by their names; a source in the place of a name opens the shell over it, with a question `ask`."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands = _BUILT  # type: ignore[assignment]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
@@ -79,8 +106,8 @@ class Commands(typer.core.TyperGroup):
             raise MissingExtraError("almanaq-bench", "", "almanaq bench", install="./bench")
         return None
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *plugin_names("almanaq.commands")]
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return [*self.commands, *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with self._suggest_options():
@@ -148,6 +175,7 @@ app = typer.Typer(
 def _print_version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
         import almanaq
+        from almanaq.cli.housekeeping import version_lines
 
         short = [f"almanaq {almanaq.__version__}"]
         typer.echo("\n".join(version_lines() if ctx.meta.get(_VERBOSE) else short))
@@ -178,10 +206,3 @@ def almanaq(
 
     Exit codes: 0 done; 1 the request failed; 2 wrong usage; 3 refused or stopped by a budget.
     """
-
-
-for name, command in COMMANDS.items():
-    if isinstance(command, typer.Typer):
-        app.add_typer(command, name=name)
-    else:
-        app.command(name)(command)

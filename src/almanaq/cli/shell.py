@@ -15,7 +15,6 @@ from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, take_option
 from almanaq.cli.output import Format
 from almanaq.cli.sql import Output, complete_statements, run_query, split
 from almanaq.cli.terminal import Amount, console, say
-from almanaq.completion import complete
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, UsageError, suggest
 
@@ -203,6 +202,8 @@ def edit_lines(session: Session) -> Iterator[None]:
 
 
 def complete_word(text: str, line: str, session: Session) -> list[str]:
+    from almanaq.completion import complete
+
     if line.lstrip().startswith(".") and " " not in line.lstrip():
         return sorted(name for name in [*session.commands, ".quit"] if name.startswith(text))
     with suppress(AlmanaqError):

@@ -32,8 +32,7 @@ def verdicts(
 
     A question that is the same but for values, numbers and dates is answered by the checked query, without a model.
     """
-    from almanaq.agent.checked import write_checked
-    from almanaq.agent.schema_text import examples_path
+    from almanaq.agent.checked import examples_path, write_checked
     from almanaq.cli.output import write_text
     from almanaq.cli.terminal import say
 
