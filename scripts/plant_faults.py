@@ -85,7 +85,7 @@ FAULTS = (
         ("tests/security", "tests/catalog", "tests/databases"),
     ),
     # models
-    Fault("a budget allows one call more", "total.calls > self.calls", "total.calls > self.calls + 1", _MODELS),
+    Fault("a budget allows one call more", "in parts]) > self.calls", "in parts]) > self.calls + 1", _MODELS),
     Fault("what was reserved is never given back", "self.reserved -= most", "pass", _MODELS),
     Fault("one attempt more is made", "attempt == self._attempts", "attempt > self._attempts", _MODELS),
     Fault("failed attempts cost nothing", "spent += known.usage", "pass", _MODELS),

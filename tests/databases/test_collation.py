@@ -38,3 +38,13 @@ def con(postgres_server: PostgresServer) -> Iterator[almanaq.Connection]:
 )
 def test_text_is_in_the_order_of_the_database(con: almanaq.Connection, sql: str, rows: list[str | None]) -> None:
     assert [row[0] for row in con.sql(sql).rows] == rows
+
+
+def test_values_of_an_enum_keep_their_order_beside_an_answer(postgres_server: PostgresServer) -> None:
+    """As texts, 'high' comes before 'low'."""
+    grades = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, 2], pa.int8()), pa.array(["low", "mid", "high"]))
+    table = pa.table({"id": range(4), "grade": grades, "body": ["yes", "no", "yes", "no"]})
+    model = FunctionModel(lambda text, question: text)
+    with almanaq.connect(postgres_server.source({"t": table}), model=model, cache=False) as con:
+        asked = "CASE WHEN grade < 'mid' THEN TRUE WHEN answer(body, 'open?') = 'yes' THEN grade > 'mid' END"
+        assert con.sql(f"SELECT id FROM t WHERE {asked} ORDER BY id").rows == [(0,), (1,)]

@@ -22,7 +22,7 @@ from almanaq.suql.plan.stages import (
     TextBlock,
     TextStage,
 )
-from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of, table
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of, table
 
 
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
@@ -105,6 +105,30 @@ def _renamed(select: exp.Query, last: Materialize) -> exp.Select | None:
         return inner
     inner.set("expressions", outputs)
     return None
+
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+_COMPARED = (exp.Column, exp.Identifier, exp.Literal, exp.Neg, exp.Paren, *_COMPARISONS)
+
+
+def _settled_parts(expression: exp.Expr) -> list[exp.Expr]:
+    """Return what the engine settles for an expression with answers: columns of FROM, and their comparisons.
+
+    A comparison cannot fail where it is not looked at, and is made where the column is: elsewhere, a value of an ENUM
+    is a text, which has another order.
+    """
+    found: list[exp.Expr] = []
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        columns = nodes_of(node, exp.Column)
+        settled = bool(columns) and all(reference.table == FROM_ALIAS for reference in columns)
+        compares = isinstance(node, _COMPARISONS) and all(isinstance(part, _COMPARED) for part in nodes(node))
+        if settled and (compares or isinstance(node, exp.Column)):
+            found.append(node)
+        else:
+            pending += node.iter_expressions()
+    return found
 
 
 class _Lowering:
@@ -347,18 +371,17 @@ class _Lowering:
         return tuple(inputs)
 
     def _predicate(self, select: exp.Select, residual: Predicate) -> Predicate:
-        carried: dict[str, str] = {}
+        carried: dict[exp.Expr, str] = {}
         written: dict[str, Predicate] = {}
         for atom in atoms(residual):
             if isinstance(atom, Structured):
                 select.append("expressions", aliased(self._resolve(atom.expression), atom.column))
             elif isinstance(atom, Computed):
                 expression = copy_tree(atom.expression)
-                for reference in nodes_of(expression, exp.Column):
-                    if reference.table == FROM_ALIAS:
-                        label = carried.setdefault(reference.name, f"x{len(carried)}")
-                        reference.replace(column(FROM_ALIAS, label))
+                for part in _settled_parts(expression):
+                    label = carried.setdefault(part.copy(), f"x{len(carried)}")
+                    part.replace(column(FROM_ALIAS, label))
                 written[atom.column] = Computed(atom.column, expression, atom.needs)
-        for name, label in carried.items():
-            select.append("expressions", aliased(self._resolve(column(FROM_ALIAS, name)), label))
+        for part, label in carried.items():
+            select.append("expressions", aliased(self._resolve(part), label))
         return map_atoms(residual, lambda atom: written.get(atom.column, atom) if isinstance(atom, Computed) else atom)
