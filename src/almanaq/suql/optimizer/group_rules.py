@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import AGGREGATES, find_cte, is_grouped
-from almanaq.suql.plan.blocks import expand_output_names, is_aggregated
+from almanaq.suql.plan.blocks import expand_output_names, is_aggregated, keys_of_groups
 from almanaq.suql.plan.joins import number_in
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows, where_of
@@ -18,7 +18,6 @@ _KEPT = "_kept"
 """The derived table of the keys of groups that may be shown."""
 _ROWS = "_rows"
 """The derived table of the row that has the greatest or the least value."""
-_APART = ("rollup", "cube", "grouping_sets", "totals")
 
 
 def keyed_conditions(tree: exp.Query) -> exp.Query:
@@ -32,7 +31,7 @@ def keyed_conditions(tree: exp.Query) -> exp.Query:
     for block in nodes_of(tree, exp.Select):
         if not has_text(block):
             continue
-        keys = _grouping_keys(block)
+        keys = keys_of_groups(block)
         found = [part for part in _parts_of(block, "having") if keys and _is_about(part, keys)]
         if not is_aggregated(block):
             windows = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
@@ -60,7 +59,7 @@ def shown_groups(tree: exp.Query) -> exp.Query:
 
 
 def _keep_shown_groups(block: exp.Select) -> None:
-    keys, having = _grouping_keys(block), _parts_of(block, "having")
+    keys, having = keys_of_groups(block), _parts_of(block, "having")
     rows = [part for clause in CLAUSES_OF_ROWS for part in _listed(block.args.get(clause))]
     asked = any(is_grouped(call, block) for call in own_text_calls(block))
     if not keys or not asked or not all(map(_may_stand_twice, [*keys, *rows])):
@@ -126,11 +125,6 @@ def _take_first(block: exp.Select) -> None:
     inner.where(known, copy=False).limit(1, copy=False)
     block.set("from_", exp.From(this=derived(inner, _ROWS)))
     value.replace(column(_ROWS, "v"))
-
-
-def _grouping_keys(block: exp.Select) -> list[exp.Expr]:
-    group = block.args.get("group")
-    return [] if group is None or any(group.args.get(kind) for kind in _APART) else group.expressions
 
 
 def _parts_of(block: exp.Select, clause: str) -> list[exp.Expr]:

@@ -124,6 +124,13 @@ def is_aggregated(block: exp.Select) -> bool:
     return bool(block.args.get("group") or block.args.get("having") or aggregates_in(block))
 
 
+def keys_of_groups(block: exp.Select) -> list[exp.Expr]:
+    """Return the keys of GROUP BY; [] without one, and under ROLLUP and its like, where a row is in several groups."""
+    group = block.args.get("group")
+    several = ("rollup", "cube", "grouping_sets", "totals")
+    return [] if group is None or any(group.args.get(kind) for kind in several) else list(group.expressions)
+
+
 def is_cut_or_grouped(block: exp.Select) -> bool:
     """Return whether a block has rows, or none, for another reason than that its FROM and WHERE give any."""
     return (

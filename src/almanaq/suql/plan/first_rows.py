@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, from_items
-from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, sets_in
+from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, keys_of_groups, sets_in
 from almanaq.suql.plan.joins import keeps_rows, number_in
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import where_of
@@ -148,12 +148,11 @@ def _find_keys(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] | 
 
 
 def _find_groups(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] | None:
-    group = block.args.get("group")
-    keys = group.expressions if group is not None else []
+    keys = keys_of_groups(block)
     clauses = (block.args.get(clause) for clause in ("having", "order"))
     parts = [*block.expressions, *(clause for clause in clauses if clause is not None)]
     found = [node for part in parts for node in aggregates_in(part)]
-    if group is not None and any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
+    if block.args.get("group") is not None and not keys:
         return None
     if not found:
         return keys, []
