@@ -109,7 +109,7 @@ def test_garbage_is_unknown_and_reported(almanaq, places, refused):
 def test_a_failed_call_is_not_cached(almanaq, places):
     with StandInServer(dogs, faults=Faults(["not_json"] * 20)) as server:
         for _ in range(20):
-            if server.ledger.calls < 20:
+            if server.ledger.calls < 24:  # a call that its query gives up may leave its fault to another
                 ask(almanaq, server, places)
         assert server.ledger.calls >= 20
         run = ask(almanaq, server, places)

@@ -107,8 +107,9 @@ def test_without_the_right_to_temporary_tables_the_error_says_so(url: str) -> No
     run(url, f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
     with connect(url.replace("postgres@", "bare@"), FunctionModel(lambda t, q: "Yes")) as con:
         assert con.sql("SELECT count(*) FROM t").rows == [(200,)]
+        assert len(con.sql(SUQL).rows) == 200  # it needs none
         with pytest.raises(DatabaseError, match="GRANT TEMPORARY"):
-            con.sql(SUQL)
+            con.sql("SELECT count(*) FROM t WHERE answer(body, 'calm?') = 'Yes'")
 
 
 def test_a_standby_answers_what_needs_no_table(url: str) -> None:
@@ -129,7 +130,7 @@ def test_rights_taken_away_while_a_query_runs_are_an_error(url: str) -> None:
     model = on_call(5, lambda: run(url, "REVOKE SELECT ON t FROM passing"))
     as_passing = url.replace("postgres@", "passing@")
     with connect(as_passing, model) as con, pytest.raises(DatabaseError, match="permission denied for table t"):
-        con.sql(SUQL)
+        con.sql("SELECT id, body FROM t WHERE answer(body, 'calm?') = 'Yes' ORDER BY answer(body, 'who?')")
     assert temporary_tables(url) == []
 
 

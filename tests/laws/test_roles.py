@@ -41,7 +41,7 @@ rows = "shop IN (1, 3)"
 
 
 def test_a_part_is_what_a_copy_shows() -> None:
-    report = run(0, 40)
+    report = run(0, 60)
     assert not report.differ, "\n".join(report.differ[:5])
     assert report.kinds["rows"] > 20
     assert report.text_calls > 5
