@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import almanaq
 from almanaq.suql.optimizer import QUERY_RULES, RULES
+from almanaq.testing import FunctionModel
 
 from .support import run
 
@@ -190,3 +193,15 @@ def test_two_conditions_are_asked_the_decisive_one_first() -> None:
     """Never more than the paper's disjunctive normal form, which asks both of every row that the first lets through."""
     sql = f"SELECT id FROM t WHERE ({CALM} AND stars > 2) OR ({CALM} AND city = 'Oslo')"
     assert run(sql, RULES, QUERY_RULES).calls == 8
+
+
+@pytest.mark.parametrize("speculation", [1, 2])
+def test_a_row_whose_text_is_known_does_not_overtake_the_first_of_its_group(speculation: int) -> None:
+    """Row 4 asks what row 1 has asked, and passes for nothing; row 3, which waits, comes before it."""
+    table = pa.table(
+        {"id": [1, 2, 3, 4], "k": ["a", "b", "b", "b"], "body": ["calm here", "loud", "calm", "calm here"]}
+    )
+    model = FunctionModel(lambda text, _: "Yes" if "calm" in text else "No")
+    with almanaq.connect({"t": table}, model=model, cache=False, speculation=speculation) as con:
+        sql = f"SELECT id FROM t WHERE {CALM} QUALIFY row_number() OVER (PARTITION BY k ORDER BY id) = 1"
+        assert sorted(con.sql(sql).rows) == [(1,), (3,)]

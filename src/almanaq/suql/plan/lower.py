@@ -191,18 +191,23 @@ class _Lowering:
             semi_join_key = "semi_join_key"
             select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
             self._order_values(select, block)
-            ordered = bool(block.first_by)
         self._bring(select)
         ordered = block.stop_after is not None and bool(block.order)
         if ordered or (self.payload and block.order):
             keys = [self._resolve(node) for node in block.order]
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
         self._kept, self._where = f"{block.name}_kept", None
-        stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered, semi_join_key)
+        stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered)
         stage = replace(stage, keeps_unknown=block.keeps_unknown)
         if semi_join_key is None:
             return stage
-        return replace(stage, values_wanted=block.values_wanted, values_ordered=block.values_ordered)
+        return replace(
+            stage,
+            semi_join_key=semi_join_key,
+            ordered=bool(block.first_by),
+            values_wanted=block.values_wanted,
+            values_ordered=block.values_ordered,
+        )
 
     def _order_values(self, select: exp.Select, block: TextBlock) -> None:
         """Rows of the value wanted next come first; of one value, they come in its order, or those that pass without
