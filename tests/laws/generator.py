@@ -342,7 +342,8 @@ class Maker:
             else:
                 alone = len(sources) == 1 and self.draw.chance(0.5)
                 items.append(("*" if alone else f"{star.alias}.*", Out("*", "star")))
-                stars = star.columns
+                # What USING merges is a column of each item, and the first.
+                stars = (*(c for s in sources if s.alias in TYPES for c in s.columns), *star.columns)
         else:
             stars = ()
         types = want or tuple(self._some_type(scope) for _ in range(self.rng.choice((1, 2, 2, 3)) - bool(items)))
