@@ -38,6 +38,11 @@ CALM, SEATS = "answer(body, 'calm?')", "answer(body, 'seats?')"
 BOTH = (
     f"SELECT id, 7 / 2 AS half, stars / 2 AS stars, {CALM} AS calm FROM places ORDER BY id",
     f"SELECT id FROM places WHERE {CALM} = 'Yes' AND price > 'low' ORDER BY id",
+    # ORDER BY means an output before what USING merges
+    "SELECT b.* FROM places AS a LEFT JOIN (SELECT id, city FROM places WHERE stars > 3) AS b USING (id) "
+    "WHERE answer(a.body, 'calm?') IS NOT NULL ORDER BY id DESC NULLS LAST, a.stars LIMIT 3",
+    "SELECT upper(a.city) AS id FROM places AS a JOIN places AS b USING (id) "
+    "WHERE answer(a.body, 'calm?') = 'Yes' ORDER BY id",
     f"SELECT id FROM places WHERE {CALM} IS NOT NULL ORDER BY price DESC NULLS LAST, id",
     f"SELECT max(price), min(price) FROM places WHERE {CALM} = 'Yes'",
     f"SELECT id FROM places ORDER BY CASE WHEN {CALM} = 'Yes' THEN price ELSE 'high' END, id LIMIT 4",

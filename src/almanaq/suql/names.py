@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -460,10 +461,17 @@ def _name_merged(
         else:
             outputs.append(item)
     block.set("expressions", outputs)
+    stars = {item.table for item in outputs if isinstance(item, exp.Column) and item.is_star}
+    named = Counter(item.alias_or_name for item in outputs)
+    for source, names in zip(items, shown, strict=True):
+        named.update(names or () if source.alias_or_name in stars else ())
     clauses = [*block.expressions, *(value for key, value in block.args.items() if key in _AFTER_FROM)]
     for node in [node for clause in clauses if clause is not None for node in nodes_of(clause, exp.Column)]:
         if not node.table and node.name in merged and not _may_be_inner(node, block, catalog):
             is_output = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
+            is_key = isinstance(node.parent, exp.Ordered) and node.parent.parent is block.args.get("order")
+            if is_key and named[node.name] == 1:
+                continue  # it means the output of that name, which may be one side's
             made = merged[node.name].copy()
             node.replace(exp.alias_(made, node.name, quoted=True) if is_output else made)
 
