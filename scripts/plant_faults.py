@@ -137,6 +137,10 @@ FAULTS = (
 )
 
 
+_HANGS = 900
+"""Seconds after which a folder of tests hangs."""
+
+
 def main() -> int:
     """Plant every fault and print which were caught."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -162,13 +166,18 @@ def _catch(fault: Fault, jobs: int) -> bool:
         paths = os.pathsep.join([str(copy / "src"), str(copy / "bench/src")])
         for tests in fault.tests:
             started = time.monotonic()
-            run = subprocess.run(
-                [sys.executable, "-m", "pytest", "-x", "--numprocesses", str(jobs), "--maxfail=1", tests],
-                cwd=copy,
-                env={**os.environ, "PYTHONPATH": paths},
-                capture_output=True,
-                text=True,
-            )
+            try:
+                run = subprocess.run(
+                    [sys.executable, "-m", "pytest", "-x", "--numprocesses", str(jobs), "--maxfail=1", tests],
+                    cwd=copy,
+                    env={**os.environ, "PYTHONPATH": paths},
+                    capture_output=True,
+                    text=True,
+                    timeout=_HANGS,
+                )
+            except subprocess.TimeoutExpired:
+                print(f"caught, as the tests hang: {fault.what}", flush=True)
+                return True
             if run.returncode:
                 found = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
                 print(
