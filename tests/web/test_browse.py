@@ -218,7 +218,8 @@ def test_a_table_is_browsed(browser, serve, options):
         before = page.evaluate("scrollY")
         page.get_by_role("button", name="Filter", exact=True).click()
         page.locator(".more", has_text="1 row shown").wait_for()
-        assert page.evaluate("scrollY") == before
+        lowest = page.evaluate("document.documentElement.scrollHeight - innerHeight")  # fewer rows, a shorter page
+        assert page.evaluate("scrollY") == min(before, lowest)
         page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text }")
         page.get_by_role("button", name="Copy, download").click()
         page.get_by_role("button", name="Copy as TSV").click()
