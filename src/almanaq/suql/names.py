@@ -517,21 +517,40 @@ def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog
 
 
 def _rename_hidden_aliases(tree: exp.Query) -> None:
-    """Give a FROM item that hides one around it an alias of its own: a name then means the same wherever it moves."""
+    """Give a FROM item that hides one around it an alias of its own: a name then means the same wherever it moves.
+
+    An item of a derived table, or of a member of WITH, may move to the block that reads it.
+    """
     read: dict[int, list[exp.Column]] = {}
     for reference in nodes_of(tree, exp.Column):
         item = find_source(reference.table, reference) if reference.table else None
         if item is not None:
             read.setdefault(id(item), []).append(reference)
     for block in nodes_of(tree, exp.Select):
-        outer = itertools.islice(enclosing_selects(block), 1, None)
-        around = {item.alias_or_name for select in outer for item in from_items(select)}
+        around: set[str] = set()
+        for select in itertools.islice(enclosing_selects(block), 1, None):
+            items = list(from_items(select))
+            nested = not any(is_within(block, item) for item in items)
+            around |= {name for item in items for name in (_aliases_in(item) if nested else [item.alias_or_name])}
         for item in from_items(block):
             alias = item.alias_or_name
             if not alias or alias not in around:
                 continue
-            taken = around | {other.alias_or_name for other in from_items(block)}
+            taken = around | {name for other in from_items(block) for name in _aliases_in(other)}
             new = next(name for n in itertools.count(1) if (name := f"{alias}_{n}") not in taken)
             item.args["alias"].set("this", quoted(new))
             for reference in read.get(id(item), ()):
                 reference.set("table", quoted(new))
+
+
+def _aliases_in(item: exp.Expr) -> set[str]:
+    """Return the alias of a FROM item, and those of the items that it is made of."""
+    found, pending, seen = set[str](), [item], set[int]()
+    while pending:
+        at = pending.pop()
+        found.add(at.alias_or_name)
+        holder = find_cte(at) if isinstance(at, exp.Table) else at
+        if holder is not None and id(holder) not in seen:  # a recursive member reads itself
+            seen.add(id(holder))
+            pending += [inner for block in nodes_of(holder, exp.Select) for inner in from_items(block)]
+    return found
