@@ -40,9 +40,9 @@ BOTH = (
     f"SELECT id FROM places WHERE {CALM} = 'Yes' AND price > 'low' ORDER BY id",
     # a table of one name within and around a nested query
     f"SELECT id FROM (SELECT id, stars, body FROM places) AS a WHERE {CALM} = 'Yes' "
-    "AND EXISTS (SELECT 1 FROM (SELECT id FROM places) AS b WHERE b.id = a.stars) ORDER BY id",
+    "AND EXISTS (SELECT 1 FROM (SELECT id FROM places) AS b WHERE b.id = a.stars + 2) ORDER BY id",
     f"WITH a AS (SELECT id, stars, body FROM places) SELECT id FROM a WHERE {CALM} = 'Yes' "
-    "AND EXISTS (SELECT 1 FROM places WHERE places.id = a.stars) ORDER BY id",
+    "AND EXISTS (SELECT 1 FROM places WHERE places.id = a.stars + 2) ORDER BY id",
     # ORDER BY means an output before what USING merges
     "SELECT b.* FROM places AS a LEFT JOIN (SELECT id, city FROM places WHERE stars > 3) AS b USING (id) "
     "WHERE answer(a.body, 'calm?') IS NOT NULL ORDER BY id DESC NULLS LAST, a.stars LIMIT 3",
