@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import AGGREGATES, find_cte, is_grouped
-from almanaq.suql.plan.blocks import expand_output_names, is_aggregated, keys_of_groups
-from almanaq.suql.plan.joins import number_in
+from almanaq.suql.plan.blocks import expand_output_names, is_aggregated, keys_of_groups, windows_in
+from almanaq.suql.plan.joins import rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows, where_of
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of
-from almanaq.suql.text_functions import has_text, is_by_chance, own_nodes, own_text_calls
+from almanaq.suql.text_functions import has_text, is_by_chance, own_text_calls
 
 _KEPT = "_kept"
 """The derived table of the keys of groups that may be shown."""
@@ -34,7 +34,7 @@ def keyed_conditions(tree: exp.Query) -> exp.Query:
         keys = keys_of_groups(block)
         found = [part for part in _parts_of(block, "having") if keys and _is_about(part, keys)]
         if not is_aggregated(block):
-            windows = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+            windows = windows_in(block)
             parts = _parts_of(block, "qualify") if windows else []
             found += [
                 p for p in parts if all(_is_about(p, window.args.get("partition_by") or ()) for window in windows)
@@ -82,16 +82,14 @@ def _keep_shown_groups(block: exp.Select) -> None:
 
 def _limit(kept: exp.Select, block: exp.Select) -> None:
     """Cut the keys as ORDER BY and LIMIT of their block do, where neither an answer nor a window stands between."""
-    limit = number_in(block.args.get("limit")) if isinstance(block.args.get("limit"), exp.Limit) else None
-    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
-    windows = any(isinstance(node, exp.Window) for node in own_nodes(block))
-    if limit is None or offset is None or windows or block.args.get("distinct") is not None:
+    rows = rows_to_cut(block)
+    if rows is None or windows_in(block) or block.args.get("distinct") is not None:
         return
     expand_output_names(block)
     order = block.args.get("order")
     if order is not None and not (has_text(order) or is_by_chance(order)):
         kept.set("order", order.copy())
-        kept.limit(limit + offset, copy=False)
+        kept.limit(rows, copy=False)
 
 
 def ordered_extremes(tree: exp.Query) -> exp.Query:

@@ -9,7 +9,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte, find_source, from_items
-from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_or_grouped, sets_in
+from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_or_grouped, sets_in, windows_in
 from almanaq.suql.plan.joins import has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, tables_in, where_of
@@ -19,7 +19,6 @@ from almanaq.suql.text_functions import (
     is_by_chance,
     is_text_call,
     outermost_text_calls,
-    own_nodes,
 )
 
 
@@ -298,8 +297,7 @@ def _is_open(block: exp.Select) -> bool:
 def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
     group = block.args.get("group")
     key = not is_aggregated(block) or (group is not None and node in group.expressions)
-    windows = [window for window in own_nodes(block) if isinstance(window, exp.Window)]
-    key = key and all(node in (window.args.get("partition_by") or ()) for window in windows)
+    key = key and all(node in (window.args.get("partition_by") or ()) for window in windows_in(block))
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
 
 

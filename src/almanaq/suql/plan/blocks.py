@@ -124,6 +124,10 @@ def is_aggregated(block: exp.Select) -> bool:
     return bool(block.args.get("group") or block.args.get("having") or aggregates_in(block))
 
 
+def windows_in(block: exp.Select) -> list[exp.Expr]:
+    return [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+
+
 def keys_of_groups(block: exp.Select) -> list[exp.Expr]:
     """Return the keys of GROUP BY; [] without one, and under ROLLUP and its like, where a row is in several groups."""
     group = block.args.get("group")
@@ -229,7 +233,7 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
 
 def split_windows(block: exp.Select, name: str) -> bool:
     """Compute window functions that text functions read in a derived table; say whether there were any."""
-    windows: list[exp.Expr] = [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+    windows = windows_in(block)
     read = [node for node in windows if (call := node.find_ancestor(exp.Anonymous)) is not None and is_text_call(call)]
     if not read:
         return False

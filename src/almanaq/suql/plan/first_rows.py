@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from almanaq.suql.catalog.sources import find_cte, from_items
-from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, keys_of_groups, sets_in
-from almanaq.suql.plan.joins import keeps_rows, number_in
+from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, keys_of_groups, sets_in, windows_in
+from almanaq.suql.plan.joins import keeps_rows, rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import where_of
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
-from almanaq.suql.text_functions import has_text, is_by_chance, own_nodes
+from almanaq.suql.text_functions import has_text, is_by_chance
 
 _FIRST_ONLY = "first_only"
 """What a block is marked by of whose rows only those numbered 1 are read."""
@@ -31,7 +31,7 @@ def split_first_rows(block: exp.Select, name: str) -> bool:
     asked = [part for part in (*block.expressions, qualify) if part is not None and has_text(part)]
     if not asked or is_aggregated(block) or sets_in(block.expressions):
         return False
-    windows, keys = _windows(block), _keys_of_distinct(block)
+    windows, keys = windows_in(block), _keys_of_distinct(block)
     if windows and not any(map(has_text, windows)) and (qualify is not None or block.args.get("limit") is not None):
         shows_first = _is_first(block)
         inner = derive(block, name, [node for node in windows if node.find_ancestor(exp.Window, exp.Query) is block])
@@ -132,7 +132,7 @@ def derive_first_rows(block: exp.Select, name: str) -> FirstRows | None:
 
 def _find_keys(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] | None:
     """Return what tells the groups of a block apart, and the order whose first row it shows of each."""
-    windows, distinct, order = _windows(block), block.args.get("distinct"), block.args.get("order")
+    windows, distinct, order = windows_in(block), block.args.get("distinct"), block.args.get("order")
     if is_aggregated(block):
         return _find_groups(block) if not windows else None
     if not windows and distinct is not None:
@@ -170,22 +170,16 @@ def _find_groups(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] 
 def _wanted(block: exp.Select, keys: list[exp.Expr]) -> tuple[list[exp.Ordered], int | None, bool]:
     """Return the order of a block's groups, how many of them its LIMIT shows, and whether these are the first in it."""
     listed = [exp.Ordered(this=key) for key in keys]
-    order, limit = block.args.get("order"), block.args.get("limit")
-    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
-    count = number_in(limit) if isinstance(limit, exp.Limit) else None
-    decided = _windows(block) or _keys_of_distinct(block) or block.args.get("having") is not None
-    if count is None or offset is None or decided:
+    order, rows = block.args.get("order"), rows_to_cut(block)
+    decided = windows_in(block) or _keys_of_distinct(block) or block.args.get("having") is not None
+    if rows is None or decided:
         return listed, None, False
     if order is None:
-        return listed, count + offset, False
+        return listed, rows, False
     if any(key.this not in keys for key in order.expressions):
         return listed, None, False
     first = [key.copy() for key in order.expressions]
-    return [*first, *(key for key in listed if all(key.this != other.this for other in first))], count + offset, True
-
-
-def _windows(block: exp.Select) -> list[exp.Expr]:
-    return [node for node in own_nodes(block) if isinstance(node, exp.Window)]
+    return [*first, *(key for key in listed if all(key.this != other.this for other in first))], rows, True
 
 
 def _keys_of_distinct(block: exp.Select) -> list[exp.Expr]:

@@ -247,10 +247,8 @@ def matches_wanted(exists: exp.Expr | None) -> MatchesWanted | None:
     block = exists.find_ancestor(exp.Select) if exists is not None else None
     if block is None or any(block.args.get(clause) for clause in _OTHER_CLAUSES):
         return None
-    limit = number_in(block.args.get("limit"))
-    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
-    keys = order_known_before(block)
-    if limit is None or offset is None or keys is None:
+    rows, keys = rows_to_cut(block), order_known_before(block)
+    if rows is None or keys is None:
         return None
     if not all(isinstance(node, _OUTPUTS) for item in block.expressions for node in nodes_of(item, exp.Expr)):
         return None
@@ -258,7 +256,7 @@ def matches_wanted(exists: exp.Expr | None) -> MatchesWanted | None:
     if len(others) + 1 != len(conjuncts(where_of(block))):
         return None
     decided = all(not has_text(part) and is_of_block(part, block) and not is_by_chance(part) for part in others)
-    return MatchesWanted(limit + offset, keys) if decided else None
+    return MatchesWanted(rows, keys) if decided else None
 
 
 def order_known_before(block: exp.Select) -> tuple[exp.Expr, ...] | None:
@@ -276,6 +274,13 @@ def _is_known_before(node: exp.Expr) -> bool:
     if isinstance(node, exp.Cast):
         return bool(node.to.is_type(*exp.DataType.TEXT_TYPES))
     return isinstance(node, _KEYS) or (isinstance(node, exp.DataType) and isinstance(node.parent, exp.Cast))
+
+
+def rows_to_cut(block: exp.Select) -> int | None:
+    """Return how many rows LIMIT and OFFSET need of a block; None without a LIMIT, and where one is computed."""
+    limit = number_in(block.args.get("limit"))
+    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
+    return None if limit is None or offset is None else limit + offset
 
 
 def number_in(clause: exp.Expr | None) -> int | None:
