@@ -530,7 +530,7 @@ def _rename_hidden_aliases(tree: exp.Query) -> None:
         around: set[str] = set()
         for select in itertools.islice(enclosing_selects(block), 1, None):
             items = list(from_items(select))
-            nested = not any(is_within(block, item) for item in items)
+            nested = not any(is_within(block, part) for part in (*items, select.args.get("with_")) if part)
             around |= {name for item in items for name in (_aliases_in(item) if nested else [item.alias_or_name])}
         for item in from_items(block):
             alias = item.alias_or_name
