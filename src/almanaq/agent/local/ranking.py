@@ -221,10 +221,13 @@ class Ranking(Figures):
                     sentence.take(i)
                     self.order.append((self.measures[-1], down))
                 continue
-            column = self.conditions.column(k, role="sorted")
+            counted = sentence.has_kind("count")
+            column = self.conditions.column(k, lambda c, counted=counted: c.is_measurable or not counted, "sorted")
             if column is None:
                 continue
-            down = down or (said == "none" and direction is None and "rating" in column.roles)  # the best first
+            down = down or (
+                said == "none" and direction is None and bool(column.roles & {"rating", "reviews"})
+            )  # the best first
             term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
             sentence.take(i, k)
             self.order.append((term, down))
