@@ -288,12 +288,13 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
         return elsewhere
-    asks = single and prose is not None and is_searched(world, relation) and turn_pattern("asks").match(said)
-    why = said.casefold().startswith("why")
-    unclear = why or best is None or best.probability <= _USABLE or not best.spec.expressions()
-    if elsewhere is None and prose is not None and asks and (unclear or not _names_anything(rest, world)):
-        return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
-    if best is None or unclear:
+    usable = best is not None and best.probability > _USABLE and bool(best.spec.expressions())
+    asks = single and bool(reference.words) and elsewhere is None and turn_pattern("asks").match(said) is not None
+    if prose is not None and asks and is_searched(world, relation):  # what no column says, the texts may
+        told = usable and best is not None and not said.casefold().startswith("why")
+        if best is None or not told or not (best.spec.conditions or _names_anything(rest, world)):
+            return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
+    if best is None or not usable:
         return elsewhere
     tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
     wished = next((world.column_of(each) for each in best.spec.conditions if has_text(each)), None)

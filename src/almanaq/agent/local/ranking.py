@@ -221,8 +221,8 @@ class Ranking(Figures):
                     sentence.take(i)
                     self.order.append((self.measures[-1], down))
                 continue
-            counted = sentence.has_kind("count")
-            column = self.conditions.column(k, lambda c, counted=counted: c.is_measurable or not counted, "sorted")
+            measured = self._column_at(k, lambda c: c.is_measurable, "sorted") if sentence.has_kind("count") else None
+            column = measured or self.conditions.column(k, role="sorted")
             if column is None:
                 continue
             down = down or (
