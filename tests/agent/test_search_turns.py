@@ -151,3 +151,92 @@ def test_what_does_not_matter_is_dropped_or_changes_nothing(hotels: almanaq.Conn
 
 def test_a_greeting_asks_for_nothing(hotels: almanaq.Connection) -> None:
     assert hotels.ask("Hi there, hotels in Salem").suql == hotels.ask("hotels in Salem").suql
+
+
+def column(reply: almanaq.Response, name: str) -> list[object]:
+    assert reply.rows is not None, reply.answer
+    return [row[reply.columns.index(name)] for row in reply.rows]
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("is there anything cheap?", "price", "cheap"),
+        ("I want something moderate", "price", "moderate"),
+        ("somewhere $$", "price", "moderate"),
+        ("keep it moderate please", "price", "moderate"),
+        ("Great, thanks! I'd like a golf one", "styles", "golf"),
+    ],
+)
+def test_a_search_is_narrowed(hotels: almanaq.Connection, said: str, key: str, value: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in New Haven")
+    fits = {row["name"] for row in ROWS if row["location"] == "New Haven" and value in row[key]}
+    assert fits
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize("said", ["which hotels are cheap?", "Hotel Birch House", "how many hotels are in Salem?"])
+def test_what_asks_in_whole_starts_anew(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in New Haven that are family")
+    assert chat.ask(said).rows == hotels.ask(said).rows
+
+
+@pytest.mark.parametrize("said", ["wait, in Salem", "no wait, Salem", "sorry, I meant Salem", "hmm, Salem then"])
+def test_a_correction_replaces_what_it_names(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("family hotels in New Haven")
+    fits = {row["name"] for row in ROWS if row["location"] == "Salem" and "family" in row["styles"]}
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize("signs", range(1, 5))
+def test_signs_are_steps_of_a_scale(hotels: almanaq.Connection, signs: int) -> None:
+    reply = hotels.ask(f"all hotels that are {'$' * signs}")
+    assert set(column(reply, "price")) == {STEPS[signs - 1]}
+
+
+def test_one_of_several_values_is_dropped(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels with golf or ski")
+    assert names(chat.ask("forget golf")) == {row["name"] for row in ROWS if "ski" in row["styles"]}
+
+
+def test_what_is_left_out_does_not_replace_what_is_wanted(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("family hotels")
+    fits = {row["name"] for row in ROWS if "family" in row["styles"] and "spa" not in row["styles"]}
+    assert names(chat.ask("but without spa")) == fits
+
+
+def test_rows_alike_have_a_kind_of_the_row_and_are_others(hotels: almanaq.Connection) -> None:
+    for said in ("similar hotels", "anything like it?", "do you have something like that one?"):
+        chat = hotels.chat()
+        assert names(chat.ask("tell me about Birch House")) == {NAMES[1]}
+        kinds = set(ROWS[1]["styles"])
+        assert names(chat.ask(said)) == {r["name"] for r in ROWS if kinds & set(r["styles"])} - {NAMES[1]}
+
+
+def test_the_same_city_is_that_of_the_row(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("tell me about Elm Lodge")
+    assert names(chat.ask("any other hotels in the same city?")) == {NAMES[3], NAMES[5]}
+
+
+def test_the_last_question_is_asked_of_another_row(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    chat.ask("does the first one have a pool?")
+    reply = chat.ask("and the second?")
+    assert names(reply) == {NAMES[4]}
+    assert "pool" in (reply.suql or "")
+
+
+@pytest.mark.parametrize("said", ["why do people like it?", "what does the last one sell?", "how far is it?"])
+def test_what_no_column_says_is_asked_of_the_row_s_texts(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("tell me about Elm Lodge")
+    reply = chat.ask(said)
+    assert names(reply) == {NAMES[4]}
+    assert "answer(reviews, " in (reply.suql or "")

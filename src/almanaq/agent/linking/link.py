@@ -71,6 +71,7 @@ def link(question: str, index: CatalogIndex) -> Links:
     found += periods(tokens, question, index.today())
     found += _names(tokens, index)
     found += _values(tokens, question, index)
+    found += _price_signs(tokens, index)
     found += _quoted(tokens, question, index)
     found += _holdings(tokens, question, index)
     covers = best_covers([*found, *_silent_or_unknown(tokens)], len(tokens), 1)
@@ -222,6 +223,16 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 kinds = [m for m in index.values_of_stems(key) if _may_mean(m, text, functional, inside)]
                 if kinds:
                     yield Span(first, last, "value", tuple(kinds), 0.96 * (last - first), "plural")
+
+
+def _price_signs(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
+    """Yield the steps of a scale of prices that signs stand for: "$$" is the second."""
+    scales = [column for columns in index.columns.values() for column in columns if column.scale]
+    for i, token in enumerate(tokens):
+        amount = any(other.text[0].isdigit() for other in tokens[max(i - 1, 0) : i + 2])
+        found = tuple(ValueMeaning(c, c.scale[len(token.text) - 1]) for c in scales if len(token.text) <= len(c.scale))
+        if set(token.text) == {"$"} and found and not amount:
+            yield Span(i, i + 1, "value", found, 1.0)
 
 
 def _is_function_word(token: Token) -> bool:

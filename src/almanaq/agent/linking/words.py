@@ -15,7 +15,7 @@ _FORMS = tomllib.loads(files("almanaq.agent.linking").joinpath("forms.toml").rea
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _UNIT_END = re.compile(r"(?<=[a-z])(km|m|mi)(2|3)$")
 _TOKEN = re.compile(
-    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])|\d+\.\d+(?![\w.])|[^\W_]+(?:['’](?:t|re|ve|ll|d|m)\b)?|['’]s\b|[<>!]=|\S"
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])|\d+\.\d+(?![\w.])|[^\W_]+(?:['’](?:t|re|ve|ll|d|m)\b)?|['’]s\b|[<>!]=|\$+|\S"
 )
 _DERIVING = tuple("ness ly ion ation ment er or ee ing ed al ial ous ity y ance ence ant ent ism ist th".split())
 _ENDINGS = ("ing", "ed", "er", "or", "e", "ion", "ment", "s")

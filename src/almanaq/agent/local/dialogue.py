@@ -17,7 +17,7 @@ from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.recall import recall
-from almanaq.agent.local.references import refers, refers_within
+from almanaq.agent.local.references import refers, refers_within, turn_pattern
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
@@ -50,7 +50,6 @@ _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
 )
 """What comes before a question of its own: "Is there one? Which?" and "Which farm is it? Give its name" are one."""
-_GREETING = re.compile(r"^\s*(?:hi|hiya|hello|hey)(?: there| all)?\b[,.! ]+(?=\w)", re.IGNORECASE)
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
@@ -115,7 +114,7 @@ class LocalDialogue:
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
         """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
-        question = _GREETING.sub("", question[:_LONGEST])
+        question = turn_pattern("asides").sub("", question[:_LONGEST])
         if failures:
             return Parsed("no_query")
         settled = self.settle(question, catalog, history) or self._answer_first(question, catalog, history)
@@ -155,21 +154,27 @@ class LocalDialogue:
     def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
         alone = read(question, world)
         best = alone[0] if alone else None
-        refers_back = bool(history) and (refers(question, history, world) or goes_on(question))
+        sure = best is not None and self._is_sure(best, world)
+        last = last_query(history, world)
+        speaks_of = bool(history) and refers(question, history, world)
+        refers_back = speaks_of or (bool(history) and goes_on(question))
         if refers_back and not goes_on(question):
-            named = best is not None and self._is_sure(best, world) and self._names_its_row(best, world)
+            named = sure and best is not None and self._names_its_row(best, world)
             refers_back = not (named or refers_within(question, world))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
-        lost = lost and not refers(question, history, world)
-        if refers_back and (lost or last_query(history, world) is None):
-            merged = None if last_query(history, world) is None else merge(question, history, world)
+        if last is None and not speaks_of and best is not None and _searches(best, world):
+            refers_back = False  # "in Bern" is a search of its own where it goes on from none
+        if refers_back and (last is None or (lost and not speaks_of)):
+            merged = None if last is None else merge(question, history, world)
             return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
-        if history and last_query(history, world) is not None:
-            sure = best is not None and best.probability >= max(_WHOLE, self._least(best, world))
-            whole = sure and not refers_back
-            merged = (
-                merge(question, history, world) if refers_back or (not whole and _is_part(question, world)) else None
-            )
+        if last is not None:
+            whole = sure and not refers_back and best is not None and best.probability >= _WHOLE
+            searched = is_searched(world, world.catalog.relation(last[0].rows))
+            if searched and whole and best is not None:
+                narrows = self._narrows(question, best, world)
+            else:
+                narrows = not whole and _is_part(question, world, _QUESTION_WORDS if searched else _BEGINNINGS)
+            merged = merge(question, history, world) if refers_back or narrows else None
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
@@ -198,6 +203,16 @@ class LocalDialogue:
         also = f"For the rest, answer with its number:{listed}\n" if offered else "Ask the rest by itself."
         said = f"This answers “{first}” alone. {also}"
         return replace(answered, readings=offered, remarks=(*answered.remarks, said))
+
+    def _narrows(self, question: str, best: Reading, world: World) -> bool:
+        """Return whether a turn that is clear alone narrows the search before it: "is there anything cheap?".
+
+        It does unless it asks in whole: by a word that begins a question, or by a noun with several conditions.
+        """
+        if not _searches(best, world) or best.spec.gives_figures or self._names_its_row(best, world):
+            return False
+        first, names = _opening(question, world)
+        return first not in _BEGINNINGS and not (names and len(best.spec.conditions) > 1)
 
     def _names_its_row(self, reading: Reading, world: World) -> bool:
         """Return whether a reading is about a row that the question calls by its name."""
@@ -243,12 +258,17 @@ def _searches(reading: Reading, world: World) -> bool:
     return relation is not None and is_searched(world, relation)
 
 
-def _is_part(question: str, world: World) -> bool:
+def _is_part(question: str, world: World, asking: frozenset[str] = _BEGINNINGS) -> bool:
     """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
+    first, names = _opening(question, world)
+    return first not in asking and not names
+
+
+def _opening(question: str, world: World) -> tuple[str, bool]:
+    """Return the first word of a turn, and whether it calls rows by their noun."""
     links = world.link(question)
-    first = links.tokens[0].folded if links.tokens else ""
-    named = any(span.kind in ("table", "noun") for span in (links.covers[0] if links.covers else ()))
-    return first not in _BEGINNINGS and not named
+    names = any(span.kind in ("table", "noun") for span in (links.covers[0] if links.covers else ()))
+    return links.tokens[0].folded if links.tokens else "", names
 
 
 def _unknown(question: str, world: World) -> list[str]:

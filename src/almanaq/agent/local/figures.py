@@ -81,6 +81,9 @@ class Figures(Defined):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
+            sorts = i and sentence.items[i - 1].kind == "order" and not self.groups
+            if sorts and self._column_at(k, lambda c: c.is_measurable, "sorted") is not None:
+                continue  # "sorted by number of reviews", which a column holds
             if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
                 self._count_rows()
                 continue

@@ -23,6 +23,8 @@ from almanaq.agent.local.spec import (
     columns_in,
     compared,
     count,
+    has_item,
+    one_of,
     plain,
     read_spec,
     write_spec,
@@ -63,6 +65,9 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
         found = _make_reading(ranked, world)
         return found and (with_ties(found, world) or found)
+    said = _fill_same(said, history, world)
+    if (alike := _like_shown(said, spec, history, world)) is not None:
+        return _make_reading(_compare_with_shown(alike[0], alike[1], history, world) or alike[1], world)
     if turn_pattern("another").search(said) and not spec.gives_figures:
         return _make_reading(_others(said, spec, history, world), world)
     if (first := turn_pattern("first").search(said)) is not None:
@@ -119,6 +124,8 @@ def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -
     merged = _merge_conditions(spec, _conditions_named(said, relation, world), keeps=False, world=world)
     named = name_columns(world.columns(spec.rows))
     others = [c for c in merged if world.column_of(c) not in named]  # besides the row that was spoken of
+    if others and others != merged:
+        spec = replace(spec, columns=tuple(map(plain, fact_columns(world.columns(spec.rows), ()))))
     spec = spec.with_conditions(others or merged)
     keys: dict[tuple[str | int | float, ...], str] = {}
     columns: tuple[str, ...] = ()
@@ -133,6 +140,46 @@ def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -
     left_out = keys_condition(shown)
     left_out = left_out if isinstance(left_out, exp.In) else exp.paren(left_out)
     return spec.with_conditions([*kept, exp.Not(this=left_out)])
+
+
+def _fill_same(said: str, history: Sequence[Turn], world: World) -> str:
+    """Return a turn with the value in the place of "the same city"."""
+    reference = resolve(said, history, world)
+    shown = latest_shown(history, 1) if reference is None else reference.shown
+    same = turn_pattern("same").search(said)
+    columns = world.columns(shown.relation) if shown is not None else ()
+    asked = next((c for c in columns if same and same[1].casefold() in c.roles | set(c.words)), None)
+    if same is None or shown is None or asked is None:
+        return said
+    values = set(map(str, _cells(asked, shown, world)))
+    if len(values) != 1:
+        return said
+    filled = f"{said[: same.start()]}{values.pop()}{said[same.end() :]}"
+    return filled if reference is None else _remove_reference(filled, reference)
+
+
+def _cells(column: LinkedColumn, shown: Shown, world: World) -> list[object]:
+    """Return the values that a column has in rows that were shown."""
+    query = QuerySpec(shown.relation, (plain(column),), (), (keys_condition(shown),))
+    return [row[0] for row in world.run(write_spec(query, world.graph, world.dialect))] if world.run else []
+
+
+def _like_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> tuple[str, QuerySpec] | None:
+    """Return the search for rows of the kinds of one that was shown, and the turn without what asks for that."""
+    alike = turn_pattern("alike").search(said)
+    if alike is None or spec.gives_figures:
+        return None
+    reference = resolve(said, history, world)
+    rest = f"{said[: alike.start()]} {said[alike.end() :]}"
+    shown = latest_shown(history, 1) if reference is None else reference.shown
+    kinds = next((c for c in world.columns(spec.rows) if c.column.array and c.kind == "text"), None)
+    if reference is not None:
+        rest = _remove_reference(rest, reference)
+    if shown is not None and len(shown.keys) == 1 and kinds is not None:
+        held = [item for cell in _cells(kinds, shown, world) if isinstance(cell, list | tuple) for item in cell]
+        kept = [c for c in spec.conditions if world.column_of(c) is not kinds]
+        spec = spec.with_conditions([*kept, exp.or_(*(has_item(kinds, item) for item in held))] if held else kept)
+    return rest, _others(rest, spec, history, world)
 
 
 def _conditions_named(said: str, relation: Relation, world: World) -> QuerySpec:
@@ -191,11 +238,24 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             written = values & {each.this for each in condition.find_all(exp.Literal)}
             of_time = timely and column is not None and column.kind == "date"
             gone = bool(written or columns_in(condition) & named or of_time)
-        if not gone:
-            kept.append(condition)
-    if len(kept) == len(spec.conditions):
+        left = _keep_alternatives(condition, values) if gone else None
+        if not gone or left is not None:
+            kept.append(left or condition)
+    if kept == list(spec.conditions):
         return None
     return spec.with_conditions(each for each in kept if not _compares_with_shown(each))
+
+
+def _keep_alternatives(condition: exp.Expr, values: set[str]) -> exp.Expr | None:
+    """Return a condition without the alternatives that are some values; None where it has no others, or not these."""
+    inner = condition.unnest() if isinstance(condition, exp.Paren) else condition
+    either = (
+        list(inner.flatten()) if isinstance(inner, exp.Or) else inner.expressions if isinstance(inner, exp.In) else []
+    )
+    kept = [each for each in either if not values & {literal.this for literal in each.find_all(exp.Literal)}]
+    if not kept or len(kept) == len(either):
+        return None
+    return one_of(inner.this, kept) if isinstance(inner, exp.In) else exp.or_(*kept)
 
 
 def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
@@ -214,9 +274,9 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     if single and prose is not None and turn_pattern("about_what").search(rest):
         return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
     if single and (turn_pattern("more_about").search(said) or _only_refers(said, reference)):
-        asked = _last_detail(history, world) if _only_refers(said, reference) else None
+        asked = _last_asked(history, world) if _only_refers(said, reference) else ()
         summary = [] if prose is None else [exp.Anonymous(this="summary", expressions=[plain(prose)])]
-        return show(*(asked.columns if asked is not None else (*map(plain, fact_columns(columns, ())), *summary)))
+        return show(*(asked or (*map(plain, fact_columns(columns, ())), *summary)))
     if spec.gives_figures and not single:
         return None
     if asked_for := _columns_asked(said, reference, relation, world):
@@ -228,7 +288,13 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
         return elsewhere
-    if best is None or best.probability <= _USABLE or not best.spec.expressions():
+    usable = best is not None and best.probability > _USABLE and bool(best.spec.expressions())
+    asks = single and bool(reference.words) and elsewhere is None and turn_pattern("asks").match(said) is not None
+    if prose is not None and asks and is_searched(world, relation):  # what no column says, the texts may
+        told = usable and best is not None and not said.casefold().startswith("why")
+        if best is None or not told or not (best.spec.conditions or _names_anything(rest, world)):
+            return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
+    if best is None or not usable:
         return elsewhere
     tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
     wished = next((world.column_of(each) for each in best.spec.conditions if has_text(each)), None)
@@ -266,7 +332,9 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
     serving = domain_of(world.catalog).serving.keys()
     role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
     role = "dishes" if "what" in words and words & serving else role
-    if not role or words - english().silent - serving - search_words().ignored - search_words().quality:
+    role = role or ("hours" if words & english().roles["hours"] else "")
+    known = english().silent | serving | search_words().ignored | search_words().quality | english().roles["hours"]
+    if not role or words - known:
         return []
     return [c for c in world.columns(relation.name) if role in c.roles]
 
@@ -277,10 +345,21 @@ def _only_refers(said: str, reference: Reference) -> bool:
     return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w in ("where", "how")]
 
 
-def _last_detail(history: Sequence[Turn], world: World) -> QuerySpec | None:
-    turn = history[-1] if history else None
-    spec = read_spec(turn.suql, world.dialect) if turn is not None and turn.suql and turn.kind == "detail" else None
-    return spec if spec is not None and spec.columns else None
+def _names_anything(said: str, world: World) -> bool:
+    """Return whether any words of a turn name something of a schema, or are to be asked of texts."""
+    covers = world.link(said).covers
+    return any(span.kind not in ("silent", "unknown") for span in covers[0]) if covers else False
+
+
+def _last_asked(history: Sequence[Turn], world: World) -> tuple[exp.Expr, ...]:
+    """Return what the last turn asked of rows shown: the columns of one of them, or the texts that tell which."""
+    turn = history[-1]
+    spec = read_spec(turn.meant or turn.suql or "", world.dialect) if turn.kind == "detail" else None
+    if spec is None:
+        return ()
+    named = tuple(map(plain, name_columns(world.columns(spec.rows))))
+    asked = tuple(each.this for each in spec.conditions if has_text(each) and isinstance(each, exp.EQ))
+    return (*named, *asked) if asked else spec.columns
 
 
 def _remove_reference(said: str, reference: Reference) -> str:
@@ -300,7 +379,7 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
         at = fold(said).rfind("there")  # "is there live music there?"
     asked = said if at < 0 else f"{said[:at]}{in_place}{said[at + len(reference.words) :]}"
     asked = re.sub(r" there$", "", turn_pattern("cues").sub("", asked).strip().rstrip("?.! "))
-    asked = re.sub(r"^(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
+    asked = re.sub(r"\b(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
 
@@ -405,7 +484,11 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         if _leaves_out(condition) and new.conditions:
             continue
         columns = columns_in(condition)
-        replaced = any(columns & columns_in(other) for other in new.conditions if not has_text(other))
+        excludes = [
+            c for c in new.conditions if isinstance(c, exp.Not) and condition not in c.find_all(type(condition))
+        ]
+        others = [c for c in new.conditions if not has_text(c) and c not in excludes]
+        replaced = any(columns & columns_in(other) for other in others)
         column = world.column_of(condition)
         if has_text(condition):  # of prose, each question is a wish of its own
             of_prose = column is None or column.kind == "prose"

@@ -221,10 +221,13 @@ class Ranking(Figures):
                     sentence.take(i)
                     self.order.append((self.measures[-1], down))
                 continue
-            column = self.conditions.column(k, role="sorted")
+            measured = self._column_at(k, lambda c: c.is_measurable, "sorted") if sentence.has_kind("count") else None
+            column = measured or self.conditions.column(k, role="sorted")
             if column is None:
                 continue
-            down = down or (said == "none" and direction is None and "rating" in column.roles)  # the best first
+            down = down or (
+                said == "none" and direction is None and bool(column.roles & {"rating", "reviews"})
+            )  # the best first
             term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
             sentence.take(i, k)
             self.order.append((term, down))

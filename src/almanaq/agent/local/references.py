@@ -20,9 +20,12 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.spec import number, one_of, text
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
+from almanaq.text.hours import find_hours
 
 _LISTED = ("first second third fourth fifth", "1st 2nd 3rd 4th 5th", "one two three four five")
 _PLACES = {word: i for words in _LISTED for i, word in enumerate(words.split())} | {"last": -1}
+_SEVERAL = frozenset(("these", "those", "both", "either"))
+"""Words that one row is never called by; "they" are also who works there."""
 _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
 
 
@@ -80,7 +83,7 @@ def refers(question: str, history: Sequence[Turn] = (), world: World | None = No
 def _asks_columns(question: str, world: World) -> bool:
     """Return whether a turn of a search names columns alone: "address and phone?", not "what cuisines are there?"."""
     links = world.link(question)
-    spans = links.covers[0] if links.covers else ()
+    spans = () if find_hours(question) else links.covers[0] if links.covers else ()
     polite = english().silent | search_words().ignored
     named = [s for s in spans if s.kind not in ("silent", "and") and links.text(s).casefold() not in polite]
     columns = [getattr(span.meanings[0], "thing", None) for span in named if span.kind == "column"]
@@ -152,6 +155,8 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     if one := turn_pattern("one").search(said):
         return Reference(_rows(shown, [0]), True, one[0])
     if every := turn_pattern("all").search(said):
+        several = every[0].split()[-1] in _SEVERAL
+        shown = (latest_shown(history, 2) if several else None) or shown
         return Reference(shown, len(shown.keys) == 1, every[0])
     if _asks_columns(question, world):
         return Reference(shown, len(shown.keys) == 1, "")
