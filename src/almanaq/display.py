@@ -80,14 +80,14 @@ def label_column(name: str) -> str:
     return f"{_FUNCTIONS.get(function) or function.replace('_', ' ') + ' of'} {label_column(inside)}"
 
 
-def describe_progress(done: int, total: int | None, passed: int) -> str:
-    """Return how far a query is, in words.
+def describe_progress(done: int, total: int | None, passed: int, forecast: object = None) -> str:
+    """Return how far a query is, in words, and what it is expected to take in all.
 
-    >>> describe_progress(1200, None, 3), describe_progress(5, 10, 0)
-    ('1,200 rows read, 3 found', '5 of 10 rows read, 0 found')
+    >>> describe_progress(1200, None, 3), describe_progress(5, 10, 0, "about 9 texts in 3 requests")
+    ('1,200 rows read, 3 found', '5 of 10 rows read, 0 found; in all about 9 texts in 3 requests')
     """
     of = "" if total is None else f" of {total:,}"
-    return f"{done:,}{of} rows read, {passed:,} found"
+    return f"{done:,}{of} rows read, {passed:,} found" + ("" if forecast is None else f"; in all {forecast}")
 
 
 def count_line(rows: int, shown: int, *more: str) -> str:

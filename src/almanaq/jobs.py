@@ -18,7 +18,7 @@ from typing import Any
 from almanaq.errors import AlmanaqError, DeadlineExceeded
 from almanaq.event_loops import CancelToken, one_event_loop
 from almanaq.models.budget import Budget, spending
-from almanaq.suql.execution.report import watched
+from almanaq.suql.execution.forecast import Forecast, Tell, watched
 
 Event = tuple[str, dict[str, Any]]
 """The name of an event and its data."""
@@ -227,20 +227,16 @@ class RequestQueue:
                 turn.set_result(None)
 
 
-Show = Callable[[int, int | None, int], None]
-"""Takes how many rows are read, how many there are (None: not known), and how many passed."""
-
-
 @contextmanager
-def show_progress(show: Show, *, keeps: bool = False) -> Iterator[None]:
+def show_progress(show: Tell, *, keeps: bool = False) -> Iterator[None]:
     """Have the queries of this block show how far they are; `keeps`: one that is interrupted gives its rows so far."""
     last = 0.0
 
-    def tell(done: int, total: int | None, passed: int) -> None:
+    def tell(done: int, total: int | None, passed: int, forecast: Forecast | None) -> None:
         nonlocal last
         if time.monotonic() - last >= PROGRESS_SECONDS:
             last = time.monotonic()
-            show(done, total, passed)
+            show(done, total, passed, forecast)
 
     with watched(tell, keeps=keeps):
         yield
@@ -251,10 +247,11 @@ def emit_progress(emit: Emit) -> Iterator[None]:
     """Have the queries of this block emit how far they are and what was spent, as events."""
     with spending() as account:
 
-        def show(done: int, total: int | None, passed: int) -> None:
+        def show(done: int, total: int | None, passed: int, forecast: Forecast | None) -> None:
             used = account.usage
             spent = {"requests": used.calls, "tokens": used.input_tokens + used.output_tokens, "money": used.money}
-            emit("progress", {"message": "reading texts", "done": done, "total": total, "passed": passed, **spent})
+            reached = {"message": "reading texts", "done": done, "total": total, "passed": passed, **spent}
+            emit("progress", {**reached, "forecast": None if forecast is None else forecast.figures})
 
         with show_progress(show):
             yield

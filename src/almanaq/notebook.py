@@ -129,8 +129,8 @@ def progress() -> Iterator[None]:
     """Show how far queries are in one display, which is empty in the end; Ctrl-C gives the rows that are sure."""
     update = _display()
 
-    def show(done: int, total: int | None, passed: int) -> None:
-        update(describe_progress(done, total, passed))
+    def show(*reached: Any) -> None:
+        update(describe_progress(*reached))
 
     with show_progress(show, keeps=True):
         try:

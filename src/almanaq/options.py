@@ -16,6 +16,7 @@ from typing import Any, Literal
 from almanaq.errors import UsageError, suggest
 
 DEFAULT_MAX_CALLS = 1000
+DEFAULT_CONFIRM_ABOVE = 100
 """Model calls that cost money, where nobody says how many may be made."""
 AGENT_DEADLINE = 120.0
 """Seconds that a turn of the agent may take where no deadline was given."""
@@ -242,11 +243,12 @@ class Options:
         setting=True,
         url=True,
     )
-    confirm_above: int = _option(
-        100,
-        "Ask before a question that takes more requests, or a thousandth of a dollar for each.",
-        python="At a terminal, `almanaq ask` asks before a question expected to take more requests, or more than"
-        " a thousandth of a dollar for each: 100 or $0.10. Elsewhere nobody is asked.",
+    confirm_above: int | None = _option(
+        None,
+        "Ask before a question takes more requests, or a thousandth of a dollar for each; default 100.",
+        python="`almanaq ask` asks at a terminal before a question takes more requests, or more than a thousandth of"
+        " a dollar for each, by what is expected before it and after its first replies; None: 100 or $0.10. Without a"
+        " terminal it then stops, unless this is None. Elsewhere nobody is asked.",
         unit="requests",
         least=0,
         metavar="N",

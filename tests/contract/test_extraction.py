@@ -20,6 +20,7 @@ from almanaq.cli.sql import check_place
 from almanaq.cli.terminal import describe_course
 from almanaq.errors import UsageError
 from almanaq.models.protocols import Usage
+from almanaq.suql.execution.forecast import Forecast
 from almanaq_bench.testing import Faults, StandInServer
 
 ROWS, CONCURRENCY = 240, 8
@@ -158,6 +159,7 @@ def test_columns_that_a_table_cannot_have_are_refused(environment, tmp_path):
 def test_progress_says_rows_calls_and_money():
     assert describe_course(5, None, 2, Usage()) == "5 rows read, 2 found"
     spent = Usage(calls=500, input_tokens=1, output_tokens=1, money=1.5)
-    assert (
-        describe_course(500, 2000, 500, spent) == "500 of 2,000 rows read, 500 found, 500 calls, $1.50 of about $6.00"
+    forecast = Forecast(2000, 2000, 8, 6.0)
+    assert describe_course(500, 2000, 500, spent, forecast) == (
+        "500 of 2,000 rows read, 500 found, 500 of about 2,000 calls, $1.50 of about $6.00"
     )

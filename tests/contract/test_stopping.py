@@ -11,7 +11,7 @@ import pytest
 
 import almanaq
 from almanaq.event_loops import CancelToken
-from almanaq.suql.execution.report import watched
+from almanaq.suql.execution.forecast import watched
 from almanaq.testing import FunctionModel
 
 QUERY = "SELECT n FROM t WHERE answer(s, 'q?') = 'Yes'"
@@ -77,7 +77,7 @@ def test_in_a_running_loop_the_watch_is_told_and_the_stop_obeyed(slow):
     told: list[int] = []
 
     async def notebook():
-        with watched(lambda done, total, passed: told.append(passed)):
+        with watched(lambda done, total, passed, forecast: told.append(passed)):
             connection.sql(QUERY + " LIMIT 5")
         token = CancelToken()
         token.cancel()

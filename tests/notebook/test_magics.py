@@ -12,7 +12,8 @@ import pytest
 import almanaq
 from almanaq import notebook
 from almanaq.errors import BudgetExceeded, UsageError
-from almanaq.suql.execution.report import Interrupted, watched
+from almanaq.suql.execution.forecast import watched
+from almanaq.suql.execution.report import Interrupted
 from almanaq.testing import FunctionModel
 
 TABLES = {"t": {"n": list(range(60)), "s": [f"text {i}" for i in range(60)]}}

@@ -7,7 +7,7 @@ import pytest
 from almanaq.errors import BudgetExceeded
 from almanaq.options import Options
 from almanaq.suql.execution.candidates import CandidateStream
-from almanaq.suql.execution.report import watched
+from almanaq.suql.execution.forecast import watched
 
 from .support import Asked
 
@@ -52,7 +52,7 @@ def test_rows_and_texts_are_those_of_the_stage(asked: Asked, query: str, expecte
     if "parts" in query and asked.con.catalog.relations[0].column("parts") is None:
         pytest.skip("SQLite has no arrays")
     totals: list[int | None] = []
-    with watched(lambda _, total, __: totals.append(total), keeps=False):
+    with watched(lambda _, total, *__: totals.append(total), keeps=False):
         found = asked.con.sql(query, options=Options(max_calls=texts, link=False))
     assert set(totals) == ({rows} if rows else set())
     assert len(found.rows) == (0 if not texts else rows - rows // 4 if YES in query else rows)

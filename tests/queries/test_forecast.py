@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 import almanaq
-from almanaq.cli.terminal import confirm
+from almanaq.cli.terminal import asking, confirm
 from almanaq.errors import BudgetExceeded
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import Models, Price
-from almanaq.suql.execution.report import Confirmation, Forecast, confirming
+from almanaq.suql.execution.forecast import Confirmation, Forecast, confirming, watched
 from almanaq_bench.testing import StandInServer, replies_from
 
 ROWS = 90
@@ -110,6 +111,113 @@ def test_under_a_limit_a_text_makes_pairs_with_many(operator: str, limit: int) -
     assert 1 / 1.5 <= forecast.texts / trace.text_calls <= 1.5
 
 
+def reading(share: int):
+    """Return a reply of which one text in `share` is calm."""
+    return replies_from(lambda text, _: "No" if int(text.split()[1]) % share else "Yes")
+
+
+QUERIES = [
+    f"SELECT id FROM stays WHERE {CALM} LIMIT 6",
+    f"SELECT id FROM stays WHERE {CALM} ORDER BY id DESC LIMIT 9",
+    f"SELECT id FROM stays WHERE {CALM}",
+    f"SELECT id FROM stays WHERE city = 'Rome' OR {CALM} LIMIT 50",
+    f"SELECT id, summary(note) FROM stays WHERE {CALM} LIMIT 5",
+    "SELECT city, count(*) FROM stays WHERE answer(note, 'what is it?') = 'Yes' GROUP BY city",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("share", [1, 2, 7, 100])
+def test_the_forecast_ends_at_what_was_spent_and_costs_no_call(query: str, share: int) -> None:
+    told: list[Forecast | None] = []
+    read: list[int] = []
+    options = almanaq.Options(speculation=1, order="table")
+    for watch in (nullcontext(), watched(lambda *reached: told.append(reached[-1]))):
+        with (
+            StandInServer(reading(share)) as server,
+            almanaq.connect({"stays": STAYS}, model=models(server), cache=False, options=options) as connection,
+            watch,
+        ):
+            trace = connection.sql(query).trace
+        read.append(trace.text_calls)
+    assert read[0] == read[1]
+    last, tokens = told[-1], trace.input_tokens + trace.output_tokens
+    assert last is not None
+    assert last.money is not None
+    if "LIMIT" in query:  # which may end, or the rows may, without a further reply
+        assert last.texts >= trace.text_calls
+        assert last.tokens >= tokens
+    else:
+        assert (last.texts, last.requests, last.tokens) == (trace.text_calls, trace.physical_calls, tokens)
+        assert last.money == pytest.approx(trace.money)
+
+
+@pytest.mark.parametrize("share", [2, 3, 6])
+def test_replies_tell_the_share_that_passes(share: int) -> None:
+    told: list[tuple[int, Forecast]] = []
+    tables = {"stays": {"id": list(range(600)), "note": [f"Room {n} is number {n}." for n in range(600)]}}
+    with (
+        StandInServer(reading(share)) as server,
+        almanaq.connect(tables, model=models(server), cache=False) as connection,
+        watched(lambda done, _, __, forecast: told.append((done, forecast)) if forecast else None),
+    ):
+        options = almanaq.Options(order="table")
+        trace = connection.sql(f"SELECT id FROM stays WHERE {CALM} LIMIT {300 // share}", options=options).trace
+    forecast = next(forecast for done, forecast in told if done >= 30)
+    for expected, taken in (
+        (forecast.texts, trace.text_calls),
+        (forecast.requests, trace.physical_calls),
+        (forecast.tokens, trace.input_tokens + trace.output_tokens),
+        (forecast.money, trace.money),
+    ):
+        assert 1 / 1.3 <= expected / taken <= 1.3
+
+
+def test_a_forecast_that_passes_the_limit_is_asked_about_once(tmp_path: Path) -> None:
+    query = f"SELECT id FROM stays WHERE {CALM} LIMIT 3"
+    told: list[Forecast] = []
+    with (
+        StandInServer(reading(1000)) as server,
+        almanaq.connect({"stays": STAYS}, model=models(server, tmp_path / "c.sqlite")) as connection,
+    ):
+        with (
+            confirming(8, lambda forecast: bool(told.append(forecast))),
+            pytest.raises(BudgetExceeded, match=r"by its replies so far.*--confirm-above; replies are kept") as stopped,
+        ):
+            connection.sql(query)
+        (forecast,) = told
+        assert forecast.begun
+        assert forecast.requests > 8
+        assert forecast.texts <= ROWS
+        assert [row for row in stopped.value.partial.rows if row[0] % 1000] == []
+        before = server.ledger.calls
+        assert before <= 4
+        with confirming(8, lambda forecast: not told.append(forecast)):
+            trace = connection.sql(query).trace
+        assert len(told) == 2
+        assert trace.text_calls + trace.cached_calls == ROWS
+        assert trace.cached_calls >= 6
+        assert server.ledger.calls - before == trace.physical_calls
+
+
+@pytest.mark.parametrize(("above", "share"), [(30, 1000), (2, 1)])
+def test_what_cannot_take_more_than_the_limit_is_not_asked_about(above: int, share: int) -> None:
+    with (
+        StandInServer(reading(share)) as server,
+        almanaq.connect({"stays": STAYS}, model=models(server), cache=False) as connection,
+        confirming(above, lambda _: False),
+    ):
+        assert connection.sql(f"SELECT id FROM stays WHERE {CALM} LIMIT 3").trace.physical_calls <= above
+
+
+def test_what_was_not_confirmed_is_not_read_by_a_later_stage_either(server: StandInServer) -> None:
+    with StandInServer(reading(15)) as server, almanaq.connect({"stays": STAYS}, model=models(server)) as connection:
+        with confirming(9, lambda _: False), pytest.raises(BudgetExceeded, match="was not confirmed") as stopped:
+            connection.sql(f"SELECT id, summary(note) FROM stays WHERE {CALM} LIMIT 5")
+        assert stopped.value.partial is None
+        assert server.ledger.calls <= 4
+
+
 def test_what_is_not_confirmed_asks_nothing(server: StandInServer) -> None:
     with almanaq.connect({"stays": STAYS}, model=models(server), cache=False) as connection:
         with confirming(10, lambda _: False), pytest.raises(BudgetExceeded, match=r"about 90 texts in 15 requests"):
@@ -138,6 +246,24 @@ def test_replies_that_are_kept_are_neither_forecast_nor_refused(server: StandInS
 
 def test_without_a_terminal_the_forecast_is_said_and_the_question_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert confirm(Forecast(240, 40, 61_000, None))
-    assert capsys.readouterr().err == (
-        "almanaq: the question takes about 240 texts in 40 requests, 61,000 tokens, price unknown\n"
-    )
+    said = "the question takes about 240 texts in 40 requests, 61,000 tokens, price unknown\n"
+    assert capsys.readouterr().err == f"almanaq: {said}"
+    assert not confirm(Forecast(240, 40, 61_000, None, begun=True), strictly=True)
+    assert capsys.readouterr().err == f"almanaq: by its replies so far, {said}"
+
+
+@pytest.mark.parametrize("above", [None, 9])
+def test_without_a_terminal_a_limit_that_was_set_stops_the_question(
+    above: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("almanaq.cli.terminal.DEFAULT_CONFIRM_ABOVE", 9)
+    stops = nullcontext() if above is None else pytest.raises(BudgetExceeded, match="raise --confirm-above")
+    with (
+        StandInServer(reading(1000)) as server,
+        almanaq.connect({"stays": STAYS}, model=models(server), cache=False) as connection,
+        asking(above),
+        stops,
+    ):
+        assert connection.sql(f"SELECT id FROM stays WHERE {CALM} LIMIT 3").rows == [(0,)]
+    assert capsys.readouterr().err.startswith("almanaq: by its replies so far, the question takes about ")
+    assert (server.ledger.calls >= ROWS // 6) == (above is None)

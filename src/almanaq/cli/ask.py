@@ -49,14 +49,13 @@ def ask(
     To see what a query costs before it runs, give it to almanaq sql with --explain.
     """
     from almanaq.cli.output import write_json
-    from almanaq.cli.terminal import confirm, console, progress, warn_of_result
+    from almanaq.cli.terminal import asking, console, progress, warn_of_result
     from almanaq.encode import response_record
-    from almanaq.suql.execution.report import confirming
 
     if source is not None and is_source(question) and not is_source(source):
         question, source = source, question
     opened = connect_source(name_source(source, db, command="ask QUESTION"), chosen)
-    with opened as connection, confirming(connection.engine.options.confirm_above, confirm):
+    with opened as connection, asking(connection.engine.options.confirm_above):
         if json:
             with progress("thinking …"):
                 response = connection.ask(question)

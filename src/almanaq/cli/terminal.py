@@ -9,14 +9,16 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from almanaq.display import cell_text, describe_progress, visible
 from almanaq.models.private_files import default_cache_folder
+from almanaq.options import DEFAULT_CONFIRM_ABOVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from almanaq.charts.chart import Chart
     from almanaq.models.protocols import Usage
     from almanaq.suql.accuracy.targets import Inference
-    from almanaq.suql.execution.report import Forecast
+    from almanaq.suql.execution.forecast import Forecast
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.result import Evidence, Result, Trace
 
@@ -176,11 +178,22 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def confirm(forecast: Forecast) -> bool:
-    """Say on stderr what a question is about to take, and ask whether to go on; without a terminal it goes on."""
-    warn([f"the question takes {forecast}"])
+def asking(above: int | None) -> AbstractContextManager[None]:
+    """Have the questions of this block ask before they take more requests than that; None: DEFAULT_CONFIRM_ABOVE."""
+    from almanaq.suql.execution.forecast import confirming
+
+    limit = DEFAULT_CONFIRM_ABOVE if above is None else above
+    return confirming(limit, partial(confirm, strictly=above is not None))
+
+
+def confirm(forecast: Forecast, *, strictly: bool = False) -> bool:
+    """Say on stderr what a question takes, and ask whether to go on.
+
+    Without a terminal nobody can be asked: it goes on, unless the limit is to be kept `strictly`.
+    """
+    warn([f"{'by its replies so far, ' if forecast.begun else ''}the question takes {forecast}"])
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return True
+        return not strictly
     status = _status.get()
     if status is not None:
         status.stop()
@@ -196,14 +209,20 @@ _status: ContextVar[Status | None] = ContextVar("status", default=None)
 
 @contextmanager
 def progress(message: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on stderr while the work goes on, and give what changes its words; nothing without a terminal."""
+    """Show a spinner on stderr while the work goes on, and give what changes its words; nothing without a terminal.
+
+    Queries of this block show how far they are.
+    """
+    from almanaq.jobs import show_progress
+
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     with console(sys.stderr).status(visible(message)) as status:
         token = _status.set(status)
         try:
-            yield lambda words: status.update(visible(words))
+            with show_progress(lambda *reached: status.update(visible(describe_progress(*reached)))):
+                yield lambda words: status.update(visible(words))
         finally:
             _status.reset(token)
 
@@ -211,7 +230,7 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def show_reading() -> Iterator[None]:
     """Show on a terminal how far a query is and what it cost; Ctrl-C there gives the rows that are sure."""
-    from almanaq.suql.execution.report import watched
+    from almanaq.suql.execution.forecast import watched
 
     if not sys.stderr.isatty():
         with watched(lambda *_: None):
@@ -225,22 +244,22 @@ def show_reading() -> Iterator[None]:
     with Progress(*columns, console=console(sys.stderr), transient=True) as shown, spending() as account:
         bar = shown.add_task("running …", total=None)
 
-        def tell(done: int, total: int | None, passed: int) -> None:
-            words = describe_course(done, total, passed, account.usage)
+        def tell(done: int, total: int | None, passed: int, forecast: Forecast | None) -> None:
+            words = describe_course(done, total, passed, account.usage, forecast)
             shown.update(bar, completed=done, total=total, description=words)
 
         with watched(tell):
             yield
 
 
-def describe_course(done: int, total: int | None, passed: int, spent: Usage) -> str:
-    """Say how far a query is: rows, calls, and what they cost so far and will cost in all where that is known."""
+def describe_course(done: int, total: int | None, passed: int, spent: Usage, forecast: Forecast | None = None) -> str:
+    """Say how far a query is: rows, calls, and what they cost so far, and what it is expected to take in all."""
     words = describe_progress(done, total, passed)
     if spent.calls:
-        words += f", {spent.calls:,} calls"
+        words += f", {spent.calls:,}{'' if forecast is None else f' of about {forecast.requests:,}'} calls"
     if spent.calls and spent.money:
         words += f", ${spent.money:,.2f}"
-        words += f" of about ${spent.money / done * total:,.2f}" if total and done else ""
+        words += "" if forecast is None or forecast.money is None else f" of about ${forecast.money:,.2f}"
     return words
 
 

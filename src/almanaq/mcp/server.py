@@ -21,6 +21,7 @@ from almanaq.jobs import Job, JobRunner
 from almanaq.mcp import caps, resources
 from almanaq.mcp.declared import BY_NAME, TOOLS, instructions
 from almanaq.mcp.tools import Tools
+from almanaq.suql.execution.forecast import Forecast
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -270,7 +271,8 @@ class _ProgressCounter:
             self.base = self.last
         self.last = self.base + done
         whole = None if total is None else self.base + total
-        return self.last, whole, describe_progress(done, total, data["passed"])
+        forecast = None if data["forecast"] is None else Forecast(**data["forecast"])
+        return self.last, whole, describe_progress(done, total, data["passed"], forecast)
 
 
 def _find_fault(name: str, arguments: dict[str, Any]) -> str:

@@ -32,8 +32,9 @@ from almanaq.models.budget import Budget
 from almanaq.models.private_files import default_cache_folder
 from almanaq.options import AGENT_DEADLINE, Options
 from almanaq.suql.execution.evidence import CitedTexts, citing
+from almanaq.suql.execution.forecast import Watch, current_watch
 from almanaq.suql.execution.guards import call_budget
-from almanaq.suql.execution.report import Interrupted, Watch, current_watch
+from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.text_functions import may_read_texts
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of

@@ -22,7 +22,6 @@ from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelectio
 from almanaq.suql.execution.evidence import StageCounts, StageRow
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.render import Renderer
-from almanaq.suql.execution.report import Watch, current_watch
 from almanaq.suql.execution.row_evaluation import ComputedAtoms
 from almanaq.suql.execution.similarity import EmbedderSimilarity
 from almanaq.suql.execution.text_stage import StageRun
@@ -265,11 +264,11 @@ class StageRuns:
             proxy = None if name is None else self._proxy(stage, name)
             return SampledStage(sampling, site, lambda: self._asking(stage, self.calls), self._room, proxy)
         if accuracy is None or not stage.may_infer:
-            return self._asking(stage, self.calls, current_watch())
+            return self._asking(stage, self.calls)
         proxy = self._proxy(stage, accuracy.proxy)
         return ApproximateFilter(accuracy, proxy, lambda: self._asking(stage, self.calls), self._room)
 
-    def _asking(self, stage: TextStage, calls: TextCalls, watch: Watch | None = None) -> StageRun:
+    def _asking(self, stage: TextStage, calls: TextCalls) -> StageRun:
         if self.options.candidates is not None:  # they come in order of similarity
             if stage.values_ordered:
                 stage = replace(stage, values_wanted=None, values_ordered=False)
@@ -285,7 +284,6 @@ class StageRuns:
             selection=self.selection,
             # A call that costs nothing may be waited for, so that the same query gives the same rows.
             steady=not self.models.reader.paid,
-            watch=watch,
         )
 
     def _room(self) -> int | None:

@@ -106,10 +106,11 @@ class TextCalls:
         self.cast: dict[tuple[str, exp.DataType, str], None] = {}
         """Questions, types and texts: the answers that the engine casts to a type."""
         self.failures: Counter[str] = Counter()
-        self._under_way = 0
+        self.under_way = 0
         self._ended: asyncio.Event | None = None
         self._refused = self._undecided = 0
         self._setup: ModelError | None = None
+        self._problem: BudgetExceeded | None = None
         self._options: dict[exp.Query, tuple[str, ...]] = {}
         self._unified: dict[str, str] = {}
         self._asked: dict[str, _Asked] = {}
@@ -189,6 +190,10 @@ class TextCalls:
         found = self._replies.get(identity)
         return isinstance(found, Outcome | str) or (isinstance(found, asyncio.Future) and found.done())
 
+    def is_asked(self, identity: bytes) -> bool:
+        """Return whether a call has been made, or is under way."""
+        return identity in self._replies
+
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
         """Let a reader that merges calls wait for those that are being prepared."""
@@ -214,7 +219,7 @@ class TextCalls:
             return found if isinstance(found, Outcome) else Outcome(found)
         if found is None:
             self.made += 1
-            self._under_way += 1
+            self.under_way += 1
             if in_own_task:
                 return await self._share(identity, self._read(identity, call))
             found = self._replies[identity] = asyncio.ensure_future(self._read(identity, call))
@@ -231,17 +236,23 @@ class TextCalls:
         shared.set_result(outcome)
         return outcome
 
+    def stop(self, problem: BudgetExceeded) -> None:
+        """Make no more calls, and raise this where one would be made; replies that are kept are still given."""
+        self._problem = problem
+
     @property
     def _is_at_budget(self) -> bool:
         """Whether the budget is used up if each call under way turns out to cost something."""
-        return self._max_calls is not None and self.made >= self._max_calls
+        return self._problem is not None or (self._max_calls is not None and self.made >= self._max_calls)
 
     async def _find_room(self, call: TextCall) -> None:
         """Return when a call may be made: a cache has its reply, or of those under way enough were served by one."""
         if await self.kept(call) is not None:
             return
+        if self._problem is not None:
+            raise self._problem
         while self._is_at_budget:
-            if not self._under_way:
+            if not self.under_way:
                 raise BudgetExceeded(
                     f"stopped at the budget of {self._max_calls} model calls; raise --max-calls to go on: "
                     "what was answered is kept and not paid for again"
@@ -288,7 +299,7 @@ class TextCalls:
         try:
             return await self._make_call(identity, call)
         finally:
-            self._under_way -= 1
+            self.under_way -= 1
             self._wake()
 
     async def _wait_for_end(self) -> None:
@@ -335,7 +346,7 @@ class TextCalls:
         self._undecided += 1
         try:
             self._wake()
-            while not self.answered and self._undecided < self._under_way:
+            while not self.answered and self._undecided < self.under_way:
                 await self._wait_for_end()
         finally:
             self._undecided -= 1

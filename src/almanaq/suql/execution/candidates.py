@@ -263,6 +263,11 @@ class MostSimilarFirst(Candidates):
         return self._waiting.pop(number)
 
     @property
+    def waiting(self) -> int | None:
+        """How many rows are still to be tried; None while the database may have more."""
+        return None if self._more else len(self._waiting)
+
+    @property
     def waits_for_outcomes(self) -> bool:
         """Whether the next row is chosen by what is found out about all of those before it."""
         return self._lessons is not None and self._lessons.is_due(self._tried)

@@ -45,6 +45,16 @@ from almanaq.suql.execution.evidence import (
     payload_of,
     warn_unsorted,
 )
+from almanaq.suql.execution.forecast import (
+    Course,
+    Forecast,
+    NewCalls,
+    at_most,
+    count_rows,
+    current_confirmation,
+    current_watch,
+    expected_calls,
+)
 from almanaq.suql.execution.guards import (
     call_budget,
     cut_rows,
@@ -55,18 +65,7 @@ from almanaq.suql.execution.guards import (
     rows_are_sure,
 )
 from almanaq.suql.execution.render import AnswerCasts, Renderer, Statements, find_options, link_literals
-from almanaq.suql.execution.report import (
-    Forecast,
-    NewCalls,
-    RunReport,
-    at_most,
-    count_rows,
-    current_confirmation,
-    current_watch,
-    expected_calls,
-    list_warnings,
-    table_order,
-)
+from almanaq.suql.execution.report import RunReport, list_warnings, table_order
 from almanaq.suql.execution.row_evaluation import calls_of, cells_read
 from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.text_stage import StageRun
@@ -144,6 +143,7 @@ class Run:
         self._started = time.perf_counter()
         self.interrupted = False
         self._asked = self._cut = False
+        self._confirmation = current_confirmation() if reader.paid else None
         self._evidence = EvidenceBook()
         self._sent: Counter[str] = Counter()
         self._candidates = 0
@@ -249,6 +249,7 @@ class Run:
         """Return whether the rows that a stage found before its end become the result, and take note of it."""
         if isinstance(end, BudgetExceeded):
             self.stopped = end
+            self.calls.stop(end)
             return True
         watch, task = current_watch(), asyncio.current_task()
         if watch is None or not watch.keeps or task is None or self._is_late or isinstance(end, DeadlineExceeded):
@@ -317,38 +318,56 @@ class Run:
             self._sent.update(run.counts.cells)
 
     async def _count(self, stage: TextStage, run: AnyRun, candidates: Candidates | None) -> None:
-        watch, budget = current_watch(), self._budget
-        guarded = run if isinstance(run, StageRun) and budget is not None and not self._asked else None
-        confirmation = current_confirmation() if self._context.models.reader.paid else None
-        self._asked = True
-        rows, own, later, enough = None, 0, 0, None
-        if guarded is not None and budget is not None:
-            made, most_rows = self.report.rows, self._options.candidates
-            expected = expected_calls(self._plan, self._context.catalog, made, most_rows)
-            own = expected.pop(stage.name)
-            later = sum(expected.values())
-            # A long text may cost ten times what is usual.
-            enough = budget if confirmation is None else min(budget, confirmation.above // 10)
-        if stage.stop_after is None and (guarded is not None or watch is not None):
+        """Refuse what the query is expected to take, where it is too much, and have a stage tell how far it is."""
+        watch, confirmation = current_watch(), self._confirmation
+        first, self._asked = not self._asked, True
+        if not isinstance(run, StageRun):
+            return
+        budget = self._budget if first else None
+        tells = watch is not None or confirmation is not None
+        if budget is None and not tells:
+            return
+        most_rows = self._options.candidates
+        own, *after = expected_calls(self._plan, self._context.catalog, self.report.rows, most_rows, stage)
+        later = sum(after)
+        rows, most = None, None
+        if stage.stop_after is None:
             rows = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
             asked = rows * len(stage.inputs) if stage.predicate is None else rows  # in a filter often one decides
-            own = at_most(stage, asked, self._options.candidates)
-        if guarded is not None and budget is not None and enough is not None and own + later > enough:
-            new = NewCalls(stage, self.calls, whole=self._selection is None)
-            await new.look(self._session, self._renderer, budget, guarded.decided)
+            own = at_most(stage, asked, most_rows)
+        # A long text may cost ten times what is usual.
+        enough = budget if budget is None or confirmation is None else min(budget, confirmation.above // 10)
+        if budget is not None and enough is not None and own + later > enough:
+            new, before = await self._look(stage, run, budget, rows, candidates)
             later = math.ceil(later * new.share)
             if rows is None:  # a LIMIT ends the stage
-                before = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
-                own, most = (at_most(stage, each, self._options.candidates) for each in new.until_enough(before))
+                own, most = (at_most(stage, each, most_rows) for each in new.until_enough(before))
             else:
-                own = most = new.of(own, rows)
+                own, most = new.of(own, rows), new.most(rows)
             refuse_over_budget(own + later, budget)
             if confirmation is not None:
                 forecast, dearest = (self._forecast(stage, each + later, new.text_tokens) for each in (own, most))
-                forecast = replace(forecast, most=dearest if rows is None else None)
-                await in_thread(confirmation.check, forecast)
-        if watch is not None:
-            watch.total = rows
+                await in_thread(confirmation.check, replace(forecast, most=dearest if rows is None else None))
+        if tells:
+
+            async def count_new() -> int:
+                new, before = await self._look(stage, run, 0, rows, None)
+                return new.most(before)
+
+            sharing = Sharing.of(self._context.models.reader)
+            run.course = Course(
+                stage, self.calls, sharing, watch, confirmation, rows=rows, later=later, most=most, count_new=count_new
+            )
+
+    async def _look(
+        self, stage: TextStage, run: StageRun, enough: int, rows: int | None, candidates: Candidates | None
+    ) -> tuple[NewCalls, int]:
+        """Return the calls that a stage has to make, and the number of its rows."""
+        new = NewCalls(stage, self.calls, whole=self._selection is None)
+        await new.look(self._session, self._renderer, enough, run.decided)
+        if rows is None:
+            rows = await in_thread(count_rows, stage, candidates, self._session, self._renderer)
+        return new, rows
 
     def _forecast(self, stage: TextStage, calls: int, text_tokens: float) -> Forecast:
         models = self._context.models

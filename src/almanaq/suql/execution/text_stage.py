@@ -13,7 +13,7 @@ from typing import Any
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, MostSimilarFirst, PassageSelection
 from almanaq.suql.execution.evidence import StageCounts, StageRow
-from almanaq.suql.execution.report import Watch
+from almanaq.suql.execution.forecast import Course, Reached
 from almanaq.suql.execution.row_evaluation import ComputedAtoms, RowContext, RowEvaluation, calls_of
 from almanaq.suql.plan.estimate import Chances
 from almanaq.suql.plan.predicates import (
@@ -190,9 +190,10 @@ class StageRun:
         speculation: float,
         selection: PassageSelection | None = None,
         steady: bool = False,
-        watch: Watch | None = None,
     ) -> None:
-        self._in_turn, self._watch = stage.ordered or steady, watch
+        self._in_turn = stage.ordered or steady
+        self.course: Course | None = None
+        """Is told how far the run is."""
         self._turns: dict[int, int] = {}
         self._stage, self._calls = stage, calls
         self._rows_at_once, self._speculation = rows_at_once, speculation
@@ -297,8 +298,12 @@ class StageRun:
                 self._passed.append(row)
             else:
                 self._failed += 1
-        if self._watch is not None:
-            self._watch.done(self.counts.candidates - len(under_way), self.counts.passed + len(self._passed))
+        if self.course is not None:
+            source = self._learning_source
+            waiting = 0 if self._exhausted else None if source is None else source.waiting
+            passed = self.counts.passed + len(self._passed)
+            reached = Reached(self.counts.candidates, len(under_way), passed, self._missing, waiting)
+            await self.course.go_on(reached)
 
     def _release(self, before: int) -> list[StageRow]:
         """Return the rows that are surely kept, less the first so many of them; a projection's are not held here."""
@@ -363,12 +368,15 @@ class StageRun:
         self.counts.passed = len(kept)
         return kept
 
+    @property
+    def _missing(self) -> int | None:
+        """How many rows, or values, are still wanted; None where all are."""
+        stop_after = self._stage.stop_after
+        return self._semi_join.missing if stop_after is None else stop_after - len(self._passed)
+
     def _rows_to_try(self) -> int:
-        if self._stage.stop_after is not None:
-            missing = self._stage.stop_after - len(self._passed)
-        elif (values := self._semi_join.missing) is not None:
-            missing = values
-        else:
+        missing = self._missing
+        if missing is None:
             return self._rows_at_once
         wanted = math.ceil(self._speculation * missing) + further_trials(self._failed, self._speculation)
         return min(self._rows_at_once, wanted) if missing > 0 else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,7 +13,16 @@ from almanaq.models.budget import estimate_tokens
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.joins import number_in
-from almanaq.suql.plan.predicates import Atom, Computed, Structured, choose, conjuncts, sites_needed
+from almanaq.suql.plan.predicates import (
+    Atom,
+    Choice,
+    Computed,
+    Predicate,
+    Structured,
+    choose,
+    conjuncts,
+    sites_needed,
+)
 from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
@@ -110,12 +119,17 @@ def _text_estimate(stage: TextStage, candidates: float, catalog: Catalog, sharin
     if stage.predicate is None:
         calls = sum(map(math.ceil, texts))
         return text_estimate(stage, candidates, calls, text_tokens, sharing)
-    row = choose(stage.predicate, {}, lambda atom: len(sites_needed(atom)), lambda atom: chance_of(atom, stage.inputs))
+    row = choose_first(stage.predicate, lambda atom: chance_of(atom, stage.inputs))
     asked, passed = candidates, candidates * row.chance
     enough = stage.values_wanted if stage.stop_after is None else stage.stop_after
     if enough is not None:
         asked, passed = min(candidates, enough / max(row.chance, 1e-3)), min(enough, passed)
     return text_estimate(stage, passed, math.ceil(min(asked * row.cost, sum(texts))), text_tokens, sharing)
+
+
+def choose_first(predicate: Predicate, chance: Callable[[Atom], float]) -> Choice:
+    """Return what is asked first of a row of which nothing is known; its cost is in calls."""
+    return choose(predicate, {}, lambda atom: len(sites_needed(atom)), chance)
 
 
 def chance_of(atom: Atom, inputs: Sequence[SiteInput]) -> float:
@@ -129,15 +143,20 @@ def chance_of(atom: Atom, inputs: Sequence[SiteInput]) -> float:
     return 1 - equal if isinstance(atom, Computed) and isinstance(atom.expression, exp.NEQ) else equal
 
 
+CHANCE_ROWS = 4
+"""For so many rows counts what is supposed before any reply."""
+
+
 class Chances:
-    """How likely atoms are TRUE of a row: before any is known by `chance_of`, which counts for four rows."""
+    """How likely atoms are TRUE of a row: by replies, and before any by `chance_of`."""
 
     def __init__(self, inputs: Sequence[SiteInput]) -> None:
         self._inputs = inputs
         self._true, self._known = Counter[str](), Counter[str]()
 
     def of(self, atom: Atom) -> float:
-        return (4 * chance_of(atom, self._inputs) + self._true[atom.column]) / (4 + self._known[atom.column])
+        supposed = CHANCE_ROWS * chance_of(atom, self._inputs)
+        return (supposed + self._true[atom.column]) / (CHANCE_ROWS + self._known[atom.column])
 
     def learn(self, column: str, truth: bool | None) -> None:
         self._true[column] += truth is True

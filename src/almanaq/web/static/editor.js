@@ -15,12 +15,16 @@ export const refusedPrice = (error, calls) =>
 const PAUSE = 500;
 const [KNOWN_SECONDS, KNOWN_ROWS] = [4, 10]; // from which on a pace is known
 
-// How far the reading of texts is.
+// How far the reading of texts is, and what the query takes in all, by the replies so far.
 export function progress(data) {
   const of = data.total ? ` of ${data.total.toLocaleString("en")}` : "";
-  const done = data.done === undefined ? "" : `: ${data.done.toLocaleString("en")}${of}, ${data.passed} found`;
-  return `${data.message}${done} …`;
+  const found = data.passed === undefined ? "" : `, ${data.passed} found`;
+  const done = data.done === undefined ? "" : `: ${data.done.toLocaleString("en")}${of}${found}`;
+  return `${data.message}${done}${data.forecast ? `; in all ${forecast(data.forecast)}` : ""} …`;
 }
+
+const forecast = (found) =>
+  `about ${plural(found.texts, "text")} in ${plural(found.requests, "request")}, ${plural(found.tokens, "token")}, ${money(found.money)}`;
 
 // Gives what to say of the time left, for each state and its moment in milliseconds: nothing before the pace is known,
 // and no longer time than was said before unless it takes half as long again.
