@@ -16,8 +16,9 @@ from typing import Any, Literal
 from almanaq.errors import UsageError, suggest
 
 DEFAULT_MAX_CALLS = 1000
-DEFAULT_CONFIRM_ABOVE = 100
 """Model calls that cost money, where nobody says how many may be made."""
+DEFAULT_CONFIRM_ABOVE = 100
+"""Requests above which `ask` asks before a question, where nobody says how many."""
 AGENT_DEADLINE = 120.0
 """Seconds that a turn of the agent may take where no deadline was given."""
 AGENT_ROWS = 10_000
