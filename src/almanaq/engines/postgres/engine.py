@@ -14,7 +14,6 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ from almanaq.engines.postgres.language import PostgresLanguage
 from almanaq.engines.postgres.statements import bind, computes, parse, walk
 from almanaq.errors import DatabaseError, NotSupportedError, OperationalError, SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.language import Parameters
 from almanaq.text.sql_literals import quote
 
@@ -292,11 +291,7 @@ class PostgresDatabase:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
                     reader = CatalogReader(connection)
-                    found = apply_schema(reader.read(), self._schema)
-                    check_keys(found, self._schema, reader.queries.key_holds)
-                    self._catalog = replace(
-                        found, relations=tuple(reader.complete_enums(relation) for relation in found.relations)
-                    )
+                    self._catalog = reader.queries.complete(reader.read(), self._schema)
             return self._catalog
 
     def language(self, catalog: Catalog) -> PostgresLanguage:

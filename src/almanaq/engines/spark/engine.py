@@ -15,7 +15,6 @@ import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,7 +36,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.reading import declared_column, relation_names
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.language import Parameters
 from almanaq.suql.tree_language import TreeLanguage
 
@@ -361,11 +360,9 @@ class SparkDatabase:
     def catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:
-                queries = RelationQueries(partial(read_rows, self._remote), self.dialect)
+                queries = RelationQueries(partial(read_rows, self._remote), self.dialect, by_key=True)
                 with self._asking("read the catalog"):
-                    found = apply_schema(read_catalog(self._remote, self._url, queries), self._schema)
-                    check_keys(found, self._schema, queries.key_holds)
-                    self._catalog = replace(found, relations=tuple(map(queries.complete, found.relations)))
+                    self._catalog = queries.complete(read_catalog(self._remote, self._url, queries), self._schema)
             return self._catalog
 
     def session(self, deadline: float | None = None) -> SparkQuerySession:
