@@ -22,7 +22,8 @@ from almanaq.suql.catalog.reading import (
     written_name,
     written_place,
 )
-from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 
 # --- which functions a query may call ---------------------------------------------------------------------------------
 
@@ -106,11 +107,21 @@ class RelationQueries:
     Attributes:
         rows: runs a SELECT and gives its rows.
         shown: the SQL of a column's values as samples show them; None: as they are.
+        by_key: whether a key of one column is what names a row, as the engine has no addresses of rows.
+        insists: whether a relation that could not be looked at is read all the same for the values of its ENUMs.
     """
 
     rows: Rows
     dialect: str
     shown: Callable[[Column], str] | None = None
+    by_key: bool = False
+    insists: bool = True
+
+    def complete(self, found: Catalog, schema: Schema) -> Catalog:
+        """Return a catalog with what a schema says over it: its keys are checked, its ENUMs list their values."""
+        applied = apply_schema(found, schema)
+        check_keys(applied, schema, self.key_holds)
+        return replace(applied, relations=tuple(map(self._complete, applied.relations)))
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
@@ -139,11 +150,12 @@ class RelationQueries:
         rows = self.rows(distinct_values(relation, column, limit, self.dialect, whole=True))
         return tuple(str(value) for (value,) in rows)
 
-    def complete_enums(self, relation: Relation) -> Relation:
-        """Return a relation whose ENUM columns list their values."""
+    def _complete(self, relation: Relation) -> Relation:
         columns = []
         for column in relation.columns:
-            if column.kind is ColumnKind.ENUM and not column.values:
+            if column.kind is ColumnKind.ENUM and not column.values and relation.unread and not self.insists:
+                column = replace(column, kind=ColumnKind.STRUCTURED)
+            elif column.kind is ColumnKind.ENUM and not column.values:
                 name = f"{relation.name}.{column.name}"
                 if column.array and self.dialect not in ("duckdb", "postgres"):  # others unnest in ways of their own
                     raise SourceError(f"{name} is declared ENUM[]: list its values in the schema file")
@@ -154,12 +166,10 @@ class RelationQueries:
                         "structured, or list its values in the schema file"
                     )
             columns.append(column)
-        return replace(relation, columns=tuple(columns))
-
-    def complete(self, relation: Relation) -> Relation:
-        """Do the same, and name the rows by a key of one column."""
-        row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
-        return replace(self.complete_enums(relation), row_id=row_id)
+        row_id = relation.row_id
+        if self.by_key:
+            row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
+        return replace(relation, columns=tuple(columns), row_id=row_id)
 
     def _quote(self, name: str) -> str:
         return written_name([name], self.dialect)

@@ -14,12 +14,17 @@ import threading
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from almanaq.errors import DatabaseError, DeadlineExceeded, OperationalError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from almanaq.suql.language import Parameters
 
 # --- detached work ----------------------------------------------------------------------------------------------------
 
@@ -116,12 +121,35 @@ _ENGINES_CLOCK_SECONDS = 0.05
 """An engine that bounds the time itself may end so much before the deadline here."""
 
 
+@dataclass(eq=False, slots=True)
+class Work:
+    """One statement or stream under way.
+
+    Attributes:
+        lock: held while the engine works on it; of an engine with one connection, by all of a session's work.
+        cursor: of an engine that has one for each.
+        batches: the rows of a stream that are still to come; at most `batch_rows` at once, `first_rows` surely wanted.
+        busy: whether the engine is in it.
+        tag: by which a server knows it.
+    """
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    cursor: Any = None
+    batches: Generator[pa.RecordBatch] | None = None
+    batch_rows: int = 2048
+    first_rows: int | None = None
+    busy: bool = False
+    stopped: bool = False
+    tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
+
+
 class InterruptibleSession(ABC):
-    """The part of a Session that ends work: at its deadline, when it is interrupted, and at its own end."""
+    """A Session as far as engines have it in common: streams, their end, the deadline, interruption."""
 
     def __init__(self) -> None:
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
         self._state = threading.Lock()  # guards what is under way, and whether the session is closed
+        self._active: set[Work] = set()
         self._closed = self._expired = False
         self._ends: float | None = None
         self._timer: threading.Timer | None = None
@@ -135,9 +163,34 @@ class InterruptibleSession(ABC):
             self._timer = threading.Timer(max(seconds, 0.0), self._expire)
             track_helper(self._timer).start()
 
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
+        work = self._begin()
+        work.batch_rows, work.first_rows = batch_rows, first_rows
+        try:
+            with self._step(work):
+                batches = work.batches = self._open(work, sql, parameters)
+        except BaseException:
+            self._end(work)
+            raise
+        return self._batches(work, batches)
+
+    def _batches(self, work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                with self._step(work):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                yield batch
+        finally:
+            self._end(work)
+
     def interrupt(self) -> None:
         with self._state:
-            self._mark_stopped()
+            for work in self._active:
+                work.stopped = True
         if self._needs_insistence():
             track_helper(threading.Thread(target=self._insist)).start()
 
@@ -168,20 +221,80 @@ class InterruptibleSession(ABC):
         finish_or_detach(self._finish, self._locks())
 
     @abstractmethod
-    def _mark_stopped(self) -> None:
-        """Note that all that is under way is to end; the state is locked."""
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+        """Begin a SELECT; give its rows as they are asked for, and end it when it is closed."""
 
     @abstractmethod
-    def _cancel_stopped(self) -> bool:
-        """Cancel what runs and is to end; tell whether anything was."""
+    def _cancel(self, work: Work) -> None:
+        """Have the engine end what it is in; the state is locked."""
+
+    @abstractmethod
+    def _translate_error(self, error: Exception, work: Work) -> DatabaseError | None:
+        """Return an error of the engine as ours; None for any other error."""
 
     @abstractmethod
     def _finish(self) -> None:
         """Leave nothing behind in the engine."""
 
-    @abstractmethod
+    def _new_work(self) -> Work:
+        return Work()
+
     def _locks(self) -> Iterable[Lock]:
         """Return what is held while the engine works."""
+        with self._state:
+            return {work.lock for work in self._active}
+
+    def _begin(self) -> Work:
+        with self._state:
+            self._refuse_if_over()
+            work = self._new_work()
+            self._active.add(work)
+            return work
+
+    def _end(self, work: Work) -> None:
+        if work.batches is not None:
+            work.batches.close()
+        with self._state:
+            self._active.discard(work)
+
+    @contextmanager
+    def _statement(self) -> Iterator[Work]:
+        work = self._begin()
+        try:
+            with self._step(work):
+                yield work
+        finally:
+            self._end(work)
+
+    @contextmanager
+    def _step(self, work: Work) -> Iterator[None]:
+        """Let the engine work within the block, unless it is to stop; what it says against that is our error."""
+        with work.lock:
+            with self._state:
+                self._refuse_if_over()
+                if work.stopped:
+                    raise OperationalError("the query was interrupted")
+                work.busy = True
+            try:
+                yield
+            except DatabaseError:
+                raise
+            except Exception as error:
+                translated = self._translate_error(error, work)
+                if translated is None:
+                    raise
+                raise translated from error
+            finally:
+                with self._state:  # whoever interrupts it is done before it is closed
+                    work.busy = False
+
+    def _cancel_stopped(self) -> bool:
+        """Cancel what runs and is to end; tell whether anything was."""
+        with self._state:
+            busy = [work for work in self._active if work.stopped and work.busy]
+            for work in busy:
+                self._cancel(work)
+        return bool(busy)
 
     def _needs_insistence(self) -> bool:
         """Tell whether something runs that is to end; it is cancelled a first time."""
@@ -210,56 +323,18 @@ class InterruptibleSession(ABC):
         return _deadline_error() if self._is_late(nearly=True) else OperationalError("the query was interrupted")
 
 
-@dataclass(eq=False, slots=True)
-class Work:
-    """One statement or stream under way.
-
-    Attributes:
-        tag: by which a server knows it.
-        cursor: of an engine that has one for each, with its rows, what reads them, and whether the engine is in it.
-    """
-
-    cursor: Any = None
-    rows: Any = None
-    reader: Any = None
-    busy: bool = False
-    stopped: bool = False
-    tag: str = field(default_factory=lambda: f"almanaq-{uuid.uuid4().hex}")
-    lock: threading.RLock = field(default_factory=threading.RLock)
-
-
-class MultiStreamSession(InterruptibleSession):
-    """An interruptible session with several statements and streams under way at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._active: set[Work] = set()
-
-    def _new_work(self) -> Work:
-        return Work()
-
-    def _begin(self) -> Work:
-        with self._state:
-            self._refuse_if_over()
-            work = self._new_work()
-            self._active.add(work)
-            return work
-
-    def _forget(self, work: Work) -> None:
-        with self._state:
-            self._active.discard(work)
-
-    @contextmanager
-    def _working(self) -> Iterator[Work]:
-        work = self._begin()
-        try:
-            yield work
-        finally:
-            self._forget(work)
-
-    def _mark_stopped(self) -> None:
-        for work in self._active:
-            work.stopped = True
+def take_batches(
+    batches: Iterable[pa.RecordBatch], most_bytes: int | None, most_rows: int | None
+) -> tuple[list[pa.RecordBatch], bool]:
+    """Return batches until they are more than so many bytes or rows (None: any), and whether some are left."""
+    taken: list[pa.RecordBatch] = []
+    held = count = 0
+    for batch in batches:
+        taken.append(batch)
+        held, count = held + batch.nbytes, count + batch.num_rows
+        if (most_bytes is not None and held > most_bytes) or (most_rows is not None and count >= most_rows):
+            return taken, True
+    return taken, False
 
 
 def _deadline_error() -> DeadlineExceeded:

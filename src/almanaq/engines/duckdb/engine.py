@@ -34,7 +34,7 @@ from almanaq.suql.catalog.reading import (
     shown_samples,
 )
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema, apply_schema
 from almanaq.text.sql_literals import quote, string_literal
 
 Place = tuple[str, str]
@@ -385,17 +385,10 @@ class DuckDBDatabase:
     def _read(self, reader: CatalogReader) -> Catalog:
         if not self._found:
             self._found.append(reader.read())
-        catalog = apply_schema(apply_schema(self._found[0], self._loaded.declared), self._schema)
-        check_keys(catalog, self._schema, reader.queries.key_holds)
+        catalog = reader.queries.complete(apply_schema(self._found[0], self._loaded.declared), self._schema)
         origins = self._loaded.origins
-        relations = tuple(
-            replace(
-                reader.queries.complete_enums(relation),
-                origin=origins.get(quote(*relation.location[1:]), ""),
-            )
-            for relation in catalog.relations
-        )
-        return replace(catalog, relations=relations, separate=self._loaded.separate)
+        relations = (replace(r, origin=origins.get(quote(*r.location[1:]), "")) for r in catalog.relations)
+        return replace(catalog, relations=tuple(relations), separate=self._loaded.separate)
 
 
 def _finish(on_close: Callable[[Catalog | None], None] | None, found: Sequence[Catalog]) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
 
 from almanaq.engines.duckdb.values import Export, as_stored, export
-from almanaq.engines.interruption import Lock, MultiStreamSession, Work
+from almanaq.engines.interruption import InterruptibleSession, Work, take_batches
 from almanaq.errors import (
     DatabaseError,
     NotSupportedError,
@@ -104,12 +104,13 @@ def binding_error(error: duckdb.Error) -> DatabaseError:
 # --- the session ------------------------------------------------------------------------------------------------------
 
 Parameters = Sequence[object] | Mapping[str, object]
+_FAULTS = (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError)
 _PATTERN = re.compile(r"[*?\[]")
 _BATCH_ROWS = 2048
 """Rows of a result that are brought at once."""
 
 
-class DuckDBSession(MultiStreamSession):
+class DuckDBSession(InterruptibleSession):
     """A Session on DuckDB. Each stream has a connection of its own: DuckDB allows one open result per connection.
 
     Temporary tables are ordinary tables of the catalog `work`, in memory, under names that no other session has, since
@@ -125,61 +126,56 @@ class DuckDBSession(MultiStreamSession):
         super().__init__()
         self._end_after(deadline, timed=True)
 
-    def stream(
-        self,
-        sql: str,
-        batch_rows: int = 2048,
-        first_rows: int | None = None,  # noqa: ARG002
-        parameters: Parameters = (),
-    ) -> Iterator[pa.RecordBatch]:
-        work = self._begin()
-        try:
-            with self._step(work):
-                work.rows = _run(work.cursor, sql, parameters)
-                work.reader = work.rows.relation.to_arrow_reader(batch_rows)
-        except BaseException:
-            self._end(work)
-            raise
-        return self._batches(work)
-
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
-        with self._statement() as cursor:
-            rows = _run(cursor, sql, parameters)
+        with self._statement() as work:
+            rows = _run(work.cursor, sql, parameters)
             if most_bytes is None and most_rows is None:
                 return rows.describe(rows.relation.to_arrow_table())
-            reader = rows.relation.to_arrow_reader(_BATCH_ROWS)
-            batches: list[pa.RecordBatch] = []
-            held = count = 0
-            for batch in reader:
-                batches.append(batch)
-                held += batch.nbytes
-                count += batch.num_rows
-                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and count >= most_rows):
-                    break
-            table = rows.describe(pa.Table.from_batches(batches, reader.schema))
-            reader.close()
-            return table
+            with rows.relation.to_arrow_reader(_BATCH_ROWS) as reader:
+                batches, _ = take_batches(reader, most_bytes, most_rows)
+                return rows.describe(pa.Table.from_batches(batches, reader.schema))
 
     def create(self, name: str, sql: str) -> int:
-        with self._statement() as cursor:
+        with self._statement() as work:
             parse_select(sql)
-            return self._make(cursor, name, sql.strip().rstrip(";"))
+            return self._make(work.cursor, name, sql.strip().rstrip(";"))
 
     def store(self, name: str, table: pa.Table) -> None:
-        with self._statement() as cursor:
-            cursor.register("stored", table)
+        with self._statement() as work:
+            work.cursor.register("stored", table)
             try:
-                self._make(cursor, name, f"SELECT {', '.join(map(as_stored, table.schema))} FROM stored")
+                self._make(work.cursor, name, f"SELECT {', '.join(map(as_stored, table.schema))} FROM stored")
             finally:
-                cursor.unregister("stored")
+                work.cursor.unregister("stored")
 
     def locate(self, name: str) -> tuple[str, ...]:
         return (self._work, "main", self._prefix + name)
 
-    def _locks(self) -> list[Lock]:
-        return [work.lock for work in list(self._active)]
+    def order_as_planned(self) -> None:
+        self._ordered = not self._owned
+
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+        rows = _run(work.cursor, sql, parameters)
+        return _read_batches(rows, rows.relation.to_arrow_reader(work.batch_rows))
+
+    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
+        row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()
+        with self._state:
+            self._tables.append(name)
+        return int(row[0]) if row else 0
+
+    def _new_work(self) -> Work:
+        cursor = self._connect()
+        if self._ordered:
+            cursor.execute("SET SESSION default_null_order = 'nulls_last'; SET SESSION default_order = 'asc'")
+        return Work(cursor=cursor)
+
+    def _end(self, work: Work) -> None:
+        with work.lock:
+            super()._end(work)
+            work.cursor.close()
 
     def _finish(self) -> None:
         for work in list(self._active):
@@ -189,74 +185,12 @@ class DuckDBSession(MultiStreamSession):
             with self._connect() as cursor:
                 cursor.execute("; ".join(f"DROP TABLE IF EXISTS {quote(*self.locate(name))}" for name in tables))
 
-    def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
-        row = cursor.execute(f"CREATE TABLE {quote(*self.locate(name))} AS {sql}\n").fetchone()
-        with self._state:
-            self._tables.append(name)
-        return int(row[0]) if row else 0
+    def _cancel(self, work: Work) -> None:
+        work.cursor.interrupt()
 
-    def _batches(self, work: Work) -> Iterator[pa.RecordBatch]:
-        try:
-            while True:
-                with self._step(work):
-                    try:
-                        batch = work.rows.describe(work.reader.read_next_batch())
-                    except StopIteration:
-                        return
-                yield batch
-        finally:
-            self._end(work)
-
-    @contextmanager
-    def _statement(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        work = self._begin()
-        try:
-            with self._step(work):
-                yield work.cursor
-        finally:
-            self._end(work)
-
-    def order_as_planned(self) -> None:
-        self._ordered = not self._owned
-
-    def _new_work(self) -> Work:
-        cursor = self._connect()
-        if self._ordered:
-            cursor.execute("SET SESSION default_null_order = 'nulls_last'; SET SESSION default_order = 'asc'")
-        return Work(cursor)
-
-    @contextmanager
-    def _step(self, work: Work) -> Iterator[None]:
-        with work.lock:
-            with self._state:
-                if work.stopped:
-                    self._refuse_if_over()
-                    raise OperationalError("the query was interrupted")
-                work.busy = True
-            try:
-                yield
-            except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, MemoryError) as error:
-                raise self._translate_error(error) from error
-            finally:
-                with self._state:  # whoever interrupts it is done before it is closed
-                    work.busy = False
-
-    def _end(self, work: Work) -> None:
-        with work.lock:
-            if work.reader is not None:
-                work.reader.close()
-                work.rows = work.reader = None
-            work.cursor.close()
-        self._forget(work)
-
-    def _cancel_stopped(self) -> bool:
-        with self._state:
-            busy = [work for work in self._active if work.stopped and work.busy]
-            for work in busy:
-                work.cursor.interrupt()
-        return bool(busy)
-
-    def _translate_error(self, error: Exception) -> DatabaseError:
+    def _translate_error(self, error: Exception, work: Work) -> DatabaseError | None:  # noqa: ARG002
+        if not isinstance(error, _FAULTS):
+            return None
         if isinstance(error, duckdb.InterruptException) or "INTERRUPT Error" in str(error):
             return self._stop_error()
         if "Out of Memory Error" in str(error) or isinstance(error, MemoryError):
@@ -277,6 +211,11 @@ class DuckDBSession(MultiStreamSession):
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
     select = parse_select(sql)
     return export(cursor.sql(select, params=parameters) if parameters else cursor.sql(select))
+
+
+def _read_batches(rows: Export, reader: pa.RecordBatchReader) -> Generator[pa.RecordBatch]:
+    with reader:
+        yield from map(rows.describe, reader)
 
 
 def _kind(error: Exception) -> type[BaseException]:

@@ -11,7 +11,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,7 +21,7 @@ from almanaq.engines.ibis.session import IbisSession, Link, message_of
 from almanaq.errors import DatabaseError, MissingExtraError, SourceError, UsageError
 from almanaq.suql.catalog.reading import declared_column
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.language import Parameters
 from almanaq.suql.tree_language import TreeLanguage
 
@@ -158,10 +158,8 @@ class IbisDatabase:
             known = self._catalog
         if known is None:
             with self.session() as session:
-                queries = RelationQueries(session.rows, self.dialect)
-                found = apply_schema(read_catalog(session.backend, queries), self._schema)
-                check_keys(found, self._schema, queries.key_holds)
-                known = replace(found, relations=tuple(map(queries.complete, found.relations)))
+                queries = RelationQueries(session.rows, self.dialect, by_key=True)
+                known = queries.complete(read_catalog(session.backend, queries), self._schema)
             with self._lock:
                 self._catalog = known
         return known

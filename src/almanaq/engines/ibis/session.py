@@ -12,8 +12,8 @@ import datetime
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count, islice
@@ -23,10 +23,10 @@ import pyarrow as pa
 from sqlglot import exp, parse_one
 
 from almanaq.engines.ibis.profiles import EngineProfile
-from almanaq.engines.interruption import InterruptibleSession, Lock
+from almanaq.engines.interruption import InterruptibleSession, Work
 from almanaq.engines.postgres.driver import decimal_type, size_of, sql_type
 from almanaq.engines.rendering import without_variables
-from almanaq.errors import DatabaseError, OperationalError, ProgrammingError, UnsupportedError, engine_error
+from almanaq.errors import DatabaseError, ProgrammingError, UnsupportedError, engine_error
 from almanaq.suql.bind import fill_parameters
 from almanaq.suql.catalog.reading import written_name
 from almanaq.suql.language import Parameters
@@ -156,63 +156,43 @@ class IbisSession(InterruptibleSession):
         self._link, self._engine, self._give_back = link, engine, give_back
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
-        self._interrupts = 0
-        self._busy: int | None = None
         self._usable = True
         self._tables: list[str] = []
         self._value_tables: dict[str, str] = {}
         super().__init__()
-        for statement in engine.begin:
-            self._execute(statement)
+        with self._statement():
+            for statement in engine.begin:
+                self._execute(statement)
         self._end_after(deadline, timed=True)
-
-    def stream(
-        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
-    ) -> Iterator[pa.RecordBatch]:
-        self._check_select(sql)
-        sql = self._write_parameters(sql, parameters)
-        started = self._interrupts
-        first = min(_FIRST_PAGE, batch_rows) if first_rows is None else first_rows
-        if not self._engine.paged:
-            return self._from_cursor(sql, batch_rows, first, started)
-        numbered = _number_rows(parse_one(sql, read=self._engine.dialect))
-        if numbered is None:  # an order that can only be kept by reading on
-            return iter(self.fetch(sql).to_batches(max_chunksize=batch_rows))
-        name = f"stream{next(self._numbers)}"
-        self._make(name, numbered.sql(self._engine.dialect))
-        return self._pages(name, batch_rows, started)
 
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
         """Return all rows of a SELECT, or a little more than `most_bytes` or `most_rows`; some drivers bring all."""
         self._check_select(sql)
-        sql = self._write_parameters(sql, parameters)
-        with self._step(self._interrupts):
-            self._limit_time()
-            result = self._link.run(self._add_value_tables(sql))
-            try:
-                return pa.Table.from_batches([read(result, most_bytes, self._link.cancel, most_rows)])
-            finally:
-                close(result)
+        with self._statement():
+            return self._fetch(self._write_parameters(sql, parameters), most_bytes, most_rows)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return self._execute(sql, most=None)[1]
+        with self._statement():
+            return self._execute(sql, most=None)[1]
 
     def names(self, sql: str, parameters: Parameters = ()) -> list[str]:
         """Return what the engine calls the columns of a query's result; no rows are read."""
         tree = self._check_select(self._write_parameters(sql, parameters)).copy()
         tree.set("limit", exp.Limit(expression=exp.Literal.number(0)))
-        return self._execute(write_tree(tree, self._engine.dialect), most=1)[0]
+        with self._statement():
+            return self._execute(write_tree(tree, self._engine.dialect), most=1)[0]
 
     def create(self, name: str, sql: str) -> int:
         self._check_select(sql)
         self._check_is_new(name)
-        if self._engine.temporary:
-            self._make(name, sql)
-            _, counted = self._execute(f"SELECT COUNT(*) FROM {self._quote_temporary(name)}", most=1)
-            return int(counted[0][0])
-        names, rows = self._execute(self._add_value_tables(sql), most=MOST_WRITTEN + 1)
+        with self._statement():
+            if self._engine.temporary:
+                self._make(name, sql)
+                _, counted = self._execute(f"SELECT COUNT(*) FROM {self._quote_temporary(name)}", most=1)
+                return int(counted[0][0])
+            names, rows = self._execute(self._add_value_tables(sql), most=MOST_WRITTEN + 1)
         self._store_as_values(name, pa.Table.from_batches([to_batch(names, rows)]))
         return len(rows)
 
@@ -223,13 +203,15 @@ class IbisSession(InterruptibleSession):
             return
         columns = ", ".join(f"{self._quote(field.name)} {self._type(field.type)}" for field in table.schema)
         head = self._engine.temporary.partition(" AS ")[0].format(name=self._quote_temporary(name))
-        self._execute(f"{head} ({columns})")
-        self._tables.append(name)
+        with self._statement():
+            self._execute(f"{head} ({columns})")
+            self._tables.append(name)
         for batch in table.to_batches(max_chunksize=_INSERTED_ROWS):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             types = [field.type for field in batch.schema]
             values = ", ".join(f"({', '.join(map(self._literal, row, types))})" for row in rows)
-            self._execute(f"INSERT INTO {self._quote_temporary(name)} VALUES {values}")
+            with self._statement():
+                self._execute(f"INSERT INTO {self._quote_temporary(name)} VALUES {values}")
 
     def locate(self, name: str) -> tuple[str, ...]:
         return (self._prefix + name,)
@@ -238,11 +220,8 @@ class IbisSession(InterruptibleSession):
     def backend(self) -> Any:
         return self._link.backend
 
-    def _mark_stopped(self) -> None:
-        self._interrupts += 1
-
-    def _locks(self) -> list[Lock]:
-        return [self._using]
+    def _new_work(self) -> Work:
+        return Work(self._using)
 
     def _finish(self) -> None:
         with self._using:
@@ -257,14 +236,26 @@ class IbisSession(InterruptibleSession):
 
     # --- streams
 
-    def _pages(self, name: str, batch_rows: int, started: int) -> Iterator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+        self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
+        if not self._engine.paged:
+            result = self._link.backend.raw_sql(self._add_value_tables(sql))
+            return _from_cursor(result, work.first_rows or min(_FIRST_PAGE, work.batch_rows), work.batch_rows)
+        numbered = _number_rows(parse_one(sql, read=self._engine.dialect))
+        if numbered is None:  # an order that can only be kept by reading on
+            return (batch for batch in self._fetch(sql).to_batches(max_chunksize=work.batch_rows))
+        name = f"stream{next(self._numbers)}"
+        self._make(name, numbered.sql(self._engine.dialect))
+        return self._pages(name, work.batch_rows)
+
+    def _pages(self, name: str, batch_rows: int) -> Generator[pa.RecordBatch]:
         place, number, last, size = self._quote_temporary(name), self._quote(_NUMBER), 0, _FIRST_PAGE
         try:
             while True:
                 names, rows = self._execute(
                     f"SELECT * FROM {place} WHERE {number} > {last} AND {number} <= {last + size} ORDER BY {number}",
                     most=None,
-                    started=started,
                 )
                 if not rows:
                     return
@@ -274,24 +265,9 @@ class IbisSession(InterruptibleSession):
                 yield from (page.slice(start, batch_rows) for start in range(0, page.num_rows, batch_rows))
                 last, size = last + size, min(2 * size, _LARGEST_PAGE)
         finally:
-            if not self._closed and name in self._tables:
+            with suppress(DatabaseError), self._statement():  # else it is dropped at the end
                 self._execute(self._engine.drop.format(name=place))
                 self._tables.remove(name)
-
-    def _from_cursor(self, sql: str, batch_rows: int, size: int, started: int) -> Iterator[pa.RecordBatch]:
-        with self._step(started):
-            result = self._link.backend.raw_sql(self._add_value_tables(sql))
-        names, fetch = reader(result)
-        try:
-            while True:
-                with self._step(started):
-                    rows = fetch(size)
-                if not rows:
-                    return
-                yield to_batch(names, rows)
-                size = min(2 * size, batch_rows)
-        finally:
-            close(result)
 
     # --- statements
 
@@ -299,20 +275,25 @@ class IbisSession(InterruptibleSession):
         self._execute(self._engine.temporary.format(name=self._quote_temporary(name), query=query))
         self._tables.append(name)
 
-    def _execute(
-        self, sql: str, *, most: int | None = 0, started: int | None = None
-    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+    def _fetch(self, sql: str, most_bytes: int | None = None, most_rows: int | None = None) -> pa.Table:
+        self._limit_time()
+        result = self._link.run(self._add_value_tables(sql))
+        try:
+            return pa.Table.from_batches([read(result, most_bytes, self._link.cancel, most_rows)])
+        finally:
+            close(result)
+
+    def _execute(self, sql: str, *, most: int | None = 0) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Run a statement; give the names and the first rows of its result: at most so many, None all, 0 no result."""
-        with self._step(self._interrupts if started is None else started):
-            self._limit_time()
-            result = self._link.backend.raw_sql(sql)
-            try:
-                if most == 0:
-                    return [], []
-                names, fetch = reader(result)
-                return names, fetch(most)
-            finally:
-                close(result)
+        self._limit_time()
+        result = self._link.backend.raw_sql(sql)
+        try:
+            if most == 0:
+                return [], []
+            names, fetch = reader(result)
+            return names, fetch(most)
+        finally:
+            close(result)
 
     def _limit_time(self) -> None:
         if self._engine.deadline and self._ends is not None:
@@ -320,37 +301,15 @@ class IbisSession(InterruptibleSession):
             limit = self._engine.deadline.format(milliseconds=left, seconds=-(-left // 1000))
             close(self._link.backend.raw_sql(limit))
 
-    @contextmanager
-    def _step(self, started: int) -> Iterator[None]:
-        with self._using:
-            with self._state:
-                self._refuse_if_over()
-                if started != self._interrupts:
-                    raise OperationalError("the query was interrupted")
-                self._busy = started
-            try:
-                yield
-            except Exception as error:  # drivers have no class of errors in common
-                raise self._translate_error(error, started) from error
-            finally:
-                with self._state:
-                    self._busy = None
-
-    def _translate_error(self, error: Exception, started: int) -> DatabaseError:
-        if isinstance(error, DatabaseError):
-            return error
-        if started != self._interrupts or self._is_late(nearly=True):
+    def _translate_error(
+        self, error: Exception, work: Work
+    ) -> DatabaseError:  # drivers' errors have no class in common
+        if work.stopped or self._is_late(nearly=True):
             return self._stop_error()
         return engine_error(f"{self._engine.dialect}: {message_of(error).replace(self._prefix, '')}", type(error))
 
-    def _cancel_stopped(self) -> bool:
-        """Cancel the running statement if it is a stopped one; tell whether it was."""
-        # No other begins before the server has taken the request: it would be the one that is cancelled.
-        with self._state:
-            if self._busy is None or (self._busy == self._interrupts and not self._is_late()):
-                return False
-            self._link.cancel()
-            return True
+    def _cancel(self, work: Work) -> None:  # noqa: ARG002  # there is one connection
+        self._link.cancel()
 
     def _check_select(self, sql: str) -> exp.Query:
         """Return the tree of a text; raise an error unless it is one SELECT that changes nothing."""
@@ -418,6 +377,16 @@ class IbisSession(InterruptibleSession):
         if written == "text" and self._engine.text:
             return self._engine.text
         return exp.DataType.build(written, dialect="postgres").sql(self._engine.dialect)
+
+
+def _from_cursor(result: Any, size: int, most: int) -> Generator[pa.RecordBatch]:
+    names, fetch = reader(result)
+    try:
+        while rows := fetch(size):
+            yield to_batch(names, rows)
+            size = min(2 * size, most)
+    finally:
+        close(result)
 
 
 def _number_rows(tree: exp.Expr) -> exp.Select | None:

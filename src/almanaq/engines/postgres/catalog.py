@@ -166,17 +166,7 @@ class CatalogReader:
 
     @property
     def queries(self) -> RelationQueries:
-        return RelationQueries(self._rows, "postgres", _sample_expression)
-
-    def complete_enums(self, relation: Relation) -> Relation:
-        """Return a relation whose ENUM columns list their values; of one that cannot be read none is an ENUM."""
-        if relation.unread:
-            columns = (
-                replace(c, kind=ColumnKind.STRUCTURED) if c.kind is ColumnKind.ENUM and not c.values else c
-                for c in relation.columns
-            )
-            return replace(relation, columns=tuple(columns))
-        return self.queries.complete_enums(relation)
+        return RelationQueries(self._rows, "postgres", _sample_expression, insists=False)
 
     def _rows(self, sql: str, parameters: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, parameters).fetchall()

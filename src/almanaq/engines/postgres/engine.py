@@ -12,16 +12,15 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from almanaq.engines.interruption import Lock, MultiStreamSession, Work
+from almanaq.engines.interruption import InterruptibleSession, Work
 from almanaq.engines.postgres.catalog import CatalogReader
 from almanaq.engines.postgres.driver import (
     connect,
@@ -40,7 +39,7 @@ from almanaq.engines.postgres.language import PostgresLanguage
 from almanaq.engines.postgres.statements import bind, computes, parse, walk
 from almanaq.errors import DatabaseError, NotSupportedError, OperationalError, SourceError, first_line
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.language import Parameters
 from almanaq.text.sql_literals import quote
 
@@ -71,7 +70,7 @@ _READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT r
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
 
 
-class PostgresSession(MultiStreamSession):
+class PostgresSession(InterruptibleSession):
     """A Session on one connection of its own.
 
     Args:
@@ -96,38 +95,13 @@ class PostgresSession(MultiStreamSession):
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
         self._closing: list[str] = []  # cursors that nobody reads any more
-        self._busy: Work | None = None
         self._faults = (driver().Error, *_OTHER_FAULTS)
-
-    def stream(
-        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT lazily, by a cursor in the server; closing the iterator ends it.
-
-        Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
-        takes it longer (2 to 3 ms) than they do.
-        """
-        self._check(sql)
-        name, query = f"c{next(self._numbers)}", bind(self._connection, _strip_semicolon(sql), parameters)
-        size = min(_FIRST_ROWS, batch_rows) if first_rows is None else first_rows
-        work = self._begin()
-        try:
-            declare = f"DECLARE {name} NO SCROLL CURSOR FOR {query}"
-            statements = (
-                [declare] if first_rows is None else ["SET LOCAL jit = off", declare, "SET LOCAL jit TO DEFAULT"]
-            )
-            with self._step(work, *statements, f"FETCH FORWARD {size} FROM {name}") as cursor:
-                first = self._batch(cursor)
-        except BaseException:
-            self._forget(work)
-            raise
-        return self._batches(work, name, first, size, batch_rows)
 
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
         self._check(sql)
-        with self._working() as work, self._turn(work) as cursor:
+        with self._statement(), self._cursor() as cursor:
             query = bind(self._connection, _strip_semicolon(sql), parameters)
             message = ";\n".join([*self._before(write=False), query, _KEEP])
             return run(cursor, message, self._elements, most_bytes, most_rows)
@@ -136,14 +110,14 @@ class PostgresSession(MultiStreamSession):
         self._check(sql)
         place, query = quote(*self.locate(name)), _strip_semicolon(sql)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
-        with self._statement(f"{made} AS {query} WITH NO DATA", write=True):
+        with self._statement(), self._send(f"{made} AS {query} WITH NO DATA", write=True):
             pass
         try:
-            with self._statement(f"INSERT INTO {place} {query}") as cursor:
+            with self._statement(), self._send(f"INSERT INTO {place} {query}") as cursor:
                 return int(cursor.rowcount)
         except DatabaseError:
             if not self._is_late():
-                with self._statement(f"DROP TABLE IF EXISTS {place}", write=True):
+                with self._statement(), self._send(f"DROP TABLE IF EXISTS {place}", write=True):
                     pass
             raise
 
@@ -151,7 +125,7 @@ class PostgresSession(MultiStreamSession):
         columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})"
         fill = f"COPY {quote(*self.locate(name))} FROM STDIN"
-        with self._statement(made, write=True, release=False) as cursor, cursor.copy(fill) as copy:
+        with self._statement(), self._send(made, write=True, release=False) as cursor, cursor.copy(fill) as copy:
             for batch in table.to_batches(max_chunksize=10_000):
                 for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     copy.write_row(row)
@@ -162,10 +136,10 @@ class PostgresSession(MultiStreamSession):
     def _needs_insistence(self) -> bool:
         """Tell whether something runs that is to end; another thread tells the server, as that may take long."""
         with self._state:
-            return self._busy is not None and self._busy.stopped
+            return any(work.busy and work.stopped for work in self._active)
 
-    def _locks(self) -> list[Lock]:
-        return [self._using]
+    def _new_work(self) -> Work:
+        return Work(self._using)
 
     def _finish(self) -> None:
         with self._using:
@@ -180,34 +154,43 @@ class PostgresSession(MultiStreamSession):
     def _check(self, sql: str) -> None:
         _check_select(sql.replace(self._prefix, ""))
 
-    def _batches(self, work: Work, name: str, first: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
-        batch, alive = first, True
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+        """Begin a SELECT as a cursor in the server.
+
+        Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
+        takes it longer (2 to 3 ms) than they do.
+        """
+        self._check(sql)
+        name, query = f"c{next(self._numbers)}", bind(self._connection, _strip_semicolon(sql), parameters)
+        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {query}"]
+        if work.first_rows is not None:
+            declare = ["SET LOCAL jit = off", *declare, "SET LOCAL jit TO DEFAULT"]
+        size = min(_FIRST_ROWS, work.batch_rows) if work.first_rows is None else work.first_rows
+        first = self._fetch_forward(name, size, *declare)
+        return self._read_on(name, first, size, work.batch_rows)
+
+    def _read_on(self, name: str, batch: pa.RecordBatch, size: int, most: int) -> Generator[pa.RecordBatch]:
+        alive = True
         try:
             while batch.num_rows:
                 yield batch
                 if batch.num_rows < size:
                     return
                 size, alive = min(2 * size, most), False  # an error closes the cursor
-                with self._step(work, f"FETCH FORWARD {size} FROM {name}") as cursor:
-                    batch = self._batch(cursor)
+                batch = self._fetch_forward(name, size)
                 alive = True
         finally:
-            self._forget(work)
             if alive:
                 self._closing.append(name)  # with the next message; between two, a cursor takes nothing
 
-    def _batch(self, cursor: Any) -> pa.RecordBatch:
-        return to_batch(cursor.description or (), cursor.fetchall(), self._elements)
+    def _fetch_forward(self, name: str, size: int, *before: str) -> pa.RecordBatch:
+        with self._send(*before, f"FETCH FORWARD {size} FROM {name}") as cursor:
+            return to_batch(cursor.description or (), cursor.fetchall(), self._elements)
 
     @contextmanager
-    def _statement(self, sql: str, *, write: bool = False, release: bool = True) -> Iterator[Any]:
-        with self._working() as work, self._step(work, sql, write=write, release=release) as cursor:
-            yield cursor
-
-    @contextmanager
-    def _step(self, work: Work, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
+    def _send(self, *sql: str, write: bool = False, release: bool = True) -> Iterator[Any]:
         """Run statements in one message and subtransaction, which lasts as long as the block without `release`."""
-        with self._turn(work) as cursor:
+        with self._cursor() as cursor:
             sent = [*self._before(write=write), *sql]
             cursor.execute(";\n".join([*sent, _KEEP] if release else sent))
             for _ in sent[1:]:
@@ -216,25 +199,18 @@ class PostgresSession(MultiStreamSession):
             if not release:
                 cursor.execute(_KEEP)
 
+    def _cursor(self) -> Any:
+        if not has_settled_texts(self._connection):
+            raise DatabaseError("the server reads backslashes in texts as escapes; nothing is sent to it")
+        return self._connection.cursor()
+
     @contextmanager
-    def _turn(self, work: Work) -> Iterator[Any]:
-        """Give a cursor for the next statement; its errors, also those within the block, get our names."""
+    def _step(self, work: Work) -> Iterator[None]:
         with self._using:
-            with self._state:
-                self._refuse_if_over()
-                if work.stopped:
-                    raise OperationalError("the query was interrupted")
-                self._busy = work
             try:
-                if not has_settled_texts(self._connection):
-                    raise DatabaseError("the server reads backslashes in texts as escapes; nothing is sent to it")
-                with self._connection.cursor() as cursor:
-                    yield cursor
-            except self._faults as error:
-                raise self._translate_error(error) from error
+                with super()._step(work):
+                    yield
             finally:
-                with self._state:
-                    self._busy = None
                 if not self._connection.closed and self._status() == "INERROR":
                     with suppress(driver().Error):  # it was lost: the next statement says so
                         self._connection.execute("ROLLBACK TO SAVEPOINT reading")  # its other cursors live on
@@ -251,16 +227,13 @@ class PostgresSession(MultiStreamSession):
     def _status(self) -> str:
         return str(self._connection.info.transaction_status.name)
 
-    def _cancel_stopped(self) -> bool:
-        with self._state:
-            if self._busy is None or not self._busy.stopped or self._connection.closed:
-                return False
-            with suppress(driver().Error):  # the server is gone, and the statement with it
-                self._connection.cancel_safe(timeout=5)
-                return True
-            return False
+    def _cancel(self, work: Work) -> None:  # noqa: ARG002  # there is one connection
+        with suppress(driver().Error):  # the server is gone, and the statement with it
+            self._connection.cancel_safe(timeout=5)
 
-    def _translate_error(self, error: Exception) -> DatabaseError:
+    def _translate_error(self, error: Exception, work: Work) -> DatabaseError | None:  # noqa: ARG002
+        if not isinstance(error, self._faults):
+            return None
         if isinstance(error, driver().errors.QueryCanceled):
             return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
@@ -318,11 +291,7 @@ class PostgresDatabase:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
                     reader = CatalogReader(connection)
-                    found = apply_schema(reader.read(), self._schema)
-                    check_keys(found, self._schema, reader.queries.key_holds)
-                    self._catalog = replace(
-                        found, relations=tuple(reader.complete_enums(relation) for relation in found.relations)
-                    )
+                    self._catalog = reader.queries.complete(reader.read(), self._schema)
             return self._catalog
 
     def language(self, catalog: Catalog) -> PostgresLanguage:

@@ -12,20 +12,19 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from almanaq.engines.common import ListedFunctions, RelationQueries
-from almanaq.engines.interruption import Lock, MultiStreamSession, Work
+from almanaq.engines.interruption import InterruptibleSession, Lock, Work, take_batches
 from almanaq.engines.spark.driver import Remote, SparkURL, is_fault, is_lost, read_spark_url
 from almanaq.engines.spark.folder import PREFIX, Watch, create_schema, drop_schema, quote_name, session_name, sweep
-from almanaq.engines.spark.language import ROW, Allowed, list_functions, reads_numbered
+from almanaq.engines.spark.language import ROW, Allowed, Place, list_functions, reads_numbered
 from almanaq.errors import (
     DatabaseError,
     OperationalError,
@@ -37,7 +36,7 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.reading import declared_column, relation_names
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
-from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.language import Parameters
 from almanaq.suql.tree_language import TreeLanguage
 
@@ -163,7 +162,7 @@ _MOST_ORDERED = 100_000
 lie. Elsewhere that order is the table's."""
 
 
-class SparkQuerySession(MultiStreamSession):
+class SparkQuerySession(InterruptibleSession):
     """A Session on a Spark Connect server; `folder` takes tables between steps, "" where the address names none."""
 
     def __init__(self, remote: Remote, allowed: Allowed, folder: str, deadline: float | None = None) -> None:
@@ -176,42 +175,15 @@ class SparkQuerySession(MultiStreamSession):
         self._making = threading.Lock()
         self._end_after(deadline, timed=True)
 
-    def stream(
-        self,
-        sql: str,
-        batch_rows: int = 2048,
-        first_rows: int | None = None,  # noqa: ARG002
-        parameters: Parameters = (),
-    ) -> Iterator[pa.RecordBatch]:
-        places = self._allowed.check(sql, self._prefix)
-        if self._scattered and reads_numbered(sql, self._scattered):
-            sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
-        work = self._begin()
-        try:
-            with self._translate_errors(work):
-                self._watch.before(places, work.tag)
-                found = self._remote.batches(sql, work.tag, parameters)
-                first = next(found, None)
-        except BaseException:
-            self._forget(work)
-            raise
-        return self._batches(work, found, first, batch_rows, places)
-
     def fetch(
         self, sql: str, most_bytes: int | None = None, parameters: Parameters = (), most_rows: int | None = None
     ) -> pa.Table:
         places = self._allowed.check(sql, self._prefix)
-        with self._work() as work:
+        with self._statement() as work:
             self._watch.before(places, work.tag)
-            batches, held, rows = [], 0, 0
-            found = self._remote.batches(sql, work.tag, parameters)
-            for batch in found:
-                batches.append(batch)
-                held += batch.nbytes
-                rows += batch.num_rows
-                if (most_bytes is not None and held > most_bytes) or (most_rows is not None and rows >= most_rows):
-                    self._remote.interrupt(work.tag, under_way=True)
-                    break
+            batches, is_cut = take_batches(self._remote.batches(sql, work.tag, parameters), most_bytes, most_rows)
+            if is_cut:
+                self._remote.interrupt(work.tag, under_way=True)
             if not batches:
                 return self._remote.table(sql, work.tag, parameters)
             self._watch.after(places, work.tag)
@@ -224,7 +196,7 @@ class SparkQuerySession(MultiStreamSession):
             table = self.fetch(sql, _MOST_HELD_BYTES)
             self.store(name, table)
             return int(table.num_rows)
-        with self._work() as work:
+        with self._statement() as work:
             self._watch.before(places, work.tag)
             place = quote_name(self._own_schema(work), self._prefix + name)
             self._write(place, sql.strip().rstrip(";"), work)
@@ -246,7 +218,7 @@ class SparkQuerySession(MultiStreamSession):
                 f"{written.nbytes / 1e6:.0f} MB would have to be kept between two steps: name a folder that the "
                 "cluster shares in the address (sc://host:15002/;folder=…)"
             )
-        with self._work() as work:
+        with self._statement() as work:
             if written.nbytes <= _HELD_BYTES or not self._folder:
                 self._remote.view(self._prefix + name, written, work.tag)
                 self._views.append(name)
@@ -301,54 +273,44 @@ class SparkQuerySession(MultiStreamSession):
         if name in self._views:
             raise ProgrammingError(f'there is a temporary table "{name}" already')
 
-    # --- streams
+    # --- streams, deadlines, errors
 
-    def _batches(
-        self,
-        work: Work,
-        found: Iterator[pa.RecordBatch],
-        batch: pa.RecordBatch | None,
-        most: int,
-        places: frozenset[tuple[str, ...]],
-    ) -> Iterator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+        places = self._allowed.check(sql, self._prefix)
+        if self._scattered and reads_numbered(sql, self._scattered):
+            sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
+        self._watch.before(places, work.tag)
+        found = self._remote.batches(sql, work.tag, parameters)
+        return self._read_on(work, found, next(found, None), places)
+
+    def _read_on(
+        self, work: Work, found: Iterator[pa.RecordBatch], batch: pa.RecordBatch | None, places: frozenset[Place]
+    ) -> Generator[pa.RecordBatch]:
         done = False
         try:
             while batch is not None:
-                for start in range(0, batch.num_rows, most):
-                    self._refuse_if_stopped(work)
-                    yield batch.slice(start, most)
-                with self._translate_errors(work):
-                    batch = next(found, None)
+                for start in range(0, batch.num_rows, work.batch_rows):
+                    yield batch.slice(start, work.batch_rows)
+                batch = next(found, None)
             done = True
-            with self._translate_errors(work):
-                self._watch.after(places, work.tag)
+            self._watch.after(places, work.tag)
         finally:
-            self._forget(work)
             if not done:
-                with suppress(Exception):  # the server is gone, or the stream is another thread's
+                with suppress(Exception):  # the server is gone
                     self._remote.interrupt(work.tag, under_way=batch is not None)
                     found.close()  # type: ignore[attr-defined]
 
-    # --- work, deadlines, errors
-
-    @contextmanager
-    def _work(self) -> Iterator[Work]:
-        with self._working() as work, self._translate_errors(work):
-            yield work
-
-    def _refuse_if_stopped(self, work: Work) -> None:
-        self._refuse_if_over()
-        if work.stopped:
-            raise self._stop_error()
-
     def _cancel_stopped(self) -> bool:
-        """Interrupt what is to stop: a request may reach the server before the work does."""
+        """Interrupt what is to stop, read or not: a request may reach the server before the work does."""
         with self._state:
-            tags = [work.tag for work in self._active if work.stopped]
-        for tag in tags:
-            with suppress(Exception):  # the server is gone, and the work with it
-                self._remote.interrupt(tag)
-        return bool(tags)
+            stopped = [work for work in self._active if work.stopped]
+        for work in stopped:
+            self._cancel(work)
+        return bool(stopped)
+
+    def _cancel(self, work: Work) -> None:
+        with suppress(Exception):  # the server is gone, and the work with it
+            self._remote.interrupt(work.tag)
 
     def _insist(self) -> None:
         while self._cancel_stopped():
@@ -357,19 +319,9 @@ class SparkQuerySession(MultiStreamSession):
     def _locks(self) -> list[Lock]:
         return [self._making]
 
-    @contextmanager
-    def _translate_errors(self, work: Work) -> Iterator[None]:
-        try:
-            self._refuse_if_stopped(work)
-            yield
-        except DatabaseError:
-            raise
-        except Exception as error:
-            if not is_fault(error):
-                raise
-            raise self._translate_error(error, work) from error
-
-    def _translate_error(self, error: Exception, work: Work) -> DatabaseError:
+    def _translate_error(self, error: Exception, work: Work) -> DatabaseError | None:
+        if not is_fault(error):
+            return None
         if self._is_late() or work.stopped:
             return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
@@ -408,11 +360,9 @@ class SparkDatabase:
     def catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:
-                queries = RelationQueries(partial(read_rows, self._remote), self.dialect)
+                queries = RelationQueries(partial(read_rows, self._remote), self.dialect, by_key=True)
                 with self._asking("read the catalog"):
-                    found = apply_schema(read_catalog(self._remote, self._url, queries), self._schema)
-                    check_keys(found, self._schema, queries.key_holds)
-                    self._catalog = replace(found, relations=tuple(map(queries.complete, found.relations)))
+                    self._catalog = queries.complete(read_catalog(self._remote, self._url, queries), self._schema)
             return self._catalog
 
     def session(self, deadline: float | None = None) -> SparkQuerySession:
