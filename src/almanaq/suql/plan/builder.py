@@ -13,8 +13,14 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
-from almanaq.suql.plan.first_rows import FirstRows, derive_first_rows, mark_first_rows, split_first_rows
-from almanaq.suql.plan.joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
+from almanaq.suql.plan.first_rows import (
+    FirstRows,
+    derive_first_rows,
+    first_rows_of,
+    mark_first_rows,
+    split_first_rows,
+)
+from almanaq.suql.plan.joins import OUTER, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.sites import (
     carry,
@@ -132,8 +138,6 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._limits: list[SemiJoinLimit] = []
-        self._firsts: list[FirstRows] = []
         self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
@@ -154,7 +158,8 @@ class _Builder:
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
         derive_functions(block)
-        self._limits += restrict_semi_joins(block, self.common)
+        for nested in restrict_semi_joins(block, self.common):
+            FirstRows(exp.column(nested.expressions[0].alias_or_name)).mark(nested)
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
         joins.push_outer_join_text(block)
@@ -178,21 +183,19 @@ class _Builder:
             return self._text_block(block)
         rows = self._name("rows")
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
-        first = derive_first_rows(block, rows) if not outside else None
-        if first is not None:
-            self._firsts.append(first)
-            inner = first.block
-        else:
+        inner = derive_first_rows(block, rows) if not outside else None
+        if inner is None:
             inner = blocks.derive(block, rows, ask_lazily([text_unit(call) for call in outside], block))
         inner.replace(self.query(inner))
         return block
 
     def _compile_nested(self, block: exp.Select) -> None:
         """Compile nested queries; equal ones stay equal, since an output must be found to be a key of GROUP BY."""
-        compiled: dict[tuple[str, bool], exp.Query] = {}
+        compiled: dict[tuple[str, bool, bool], exp.Query] = {}
         for nested in nested_queries(block):
             if has_text(nested) and not is_correlated(nested):
-                written = nested.sql(), KEEPS_UNKNOWN in nested.unnest().meta
+                within = nested.unnest()
+                written = nested.sql(), KEEPS_UNKNOWN in within.meta, first_rows_of(within) is not None
                 known = compiled.get(written)
                 found = known.copy() if known is not None else self.query(nested)
                 compiled.setdefault(written, found)
@@ -239,10 +242,8 @@ class _Builder:
         labels, marked = [item.alias_or_name for item in block.expressions], kept_by(block)
         made = [each for each in self.stages if isinstance(each, Materialize)]
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
-        one = next((one.with_place() for one in self._limits if one.block is block), None)
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
-        stage = one.apply_to(stage, labels) if one is not None else stage
-        first = next((each for each in self._firsts if each.block is block), None)
+        first = first_rows_of(block)
         stage = first.apply_to(stage, labels) if first is not None else stage
         if marked is not None:
             stage = replace(stage, keeps_unknown=True)
@@ -432,7 +433,7 @@ class _Builder:
         inner.meta.update(block.meta)
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._limits.append(SemiJoinLimit(inner, wanted.rows if wanted else None, bool(wanted and wanted.keys)))
+            FirstRows(exp.column(quoted(OUTER)), (), *(wanted or (None, False))).mark(inner)
         inner.replace(self.query(inner))
         self._decorrelate(block)
 
