@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp, parse_one
 
 import almanaq
 from almanaq.suql.optimizer import QUERY_RULES, RULES
+from almanaq.suql.optimizer.query_rules import pushed_conditions
 from almanaq.testing import FunctionModel
 
 from .support import run
@@ -112,6 +114,15 @@ def test_groups_that_are_not_shown_are_not_asked_about(sql: str, calls: int) -> 
     found, naive = run(sql, RULES, QUERY_RULES), run(sql, (), ())
     assert sorted(found.rows) == sorted(naive.rows)
     assert found.calls == calls
+
+
+@pytest.mark.parametrize(("totals", "pushed"), [("", 2), ("WITH TOTALS", 1)])
+def test_no_condition_is_pushed_below_totals(totals: str, pushed: int) -> None:
+    """The row of totals, of ClickHouse, is of all rows below."""
+    inner = f"SELECT t.city, count(answer(t.body, 'who?')) AS n FROM t GROUP BY t.city {totals}"
+    tree = parse_one(f"SELECT d.n FROM ({inner}) AS d WHERE d.city = 'Oslo'", read="clickhouse")
+    assert isinstance(tree, exp.Query)
+    assert pushed_conditions(tree).sql().count("'Oslo'") == pushed
 
 
 NUMBERED = "row_number() OVER (PARTITION BY city ORDER BY id DESC)"

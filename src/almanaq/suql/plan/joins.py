@@ -269,9 +269,12 @@ def _is_known_before(node: exp.Expr) -> bool:
 
 def rows_to_cut(block: exp.Select) -> int | None:
     """Return how many rows LIMIT and OFFSET need of a block; None without a LIMIT, and where one is computed."""
-    limit = number_in(block.args.get("limit"))
-    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
-    return None if limit is None or offset is None else limit + offset
+    return rows_needed(block.args.get("limit"), block.args.get("offset"))
+
+
+def rows_needed(limit: exp.Expr | None, offset: exp.Expr | None) -> int | None:
+    most, before = number_in(limit), 0 if offset is None else number_in(offset)
+    return None if most is None or before is None else most + before
 
 
 def number_in(clause: exp.Expr | None) -> int | None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.joins import number_in
+from almanaq.suql.plan.joins import rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, tables_in, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
@@ -65,17 +65,14 @@ def _bounds(block: exp.Select) -> dict[str, float]:
 
 def _top(block: exp.Select) -> tuple[str, int] | None:
     """Return the call that orders a block from its highest on, and how many rows are wanted; None: all are."""
-    order, limit = block.args.get("order"), block.args.get("limit")
-    if order is None or limit is None or not is_plain(block) or is_by_chance(block):
+    order, rows = block.args.get("order"), rows_to_cut(block)
+    if order is None or rows is None or not is_plain(block) or is_by_chance(block):
         return None
     where = where_of(block)
     first = order.expressions[0]
-    numbers = [number_in(clause) for clause in (limit, block.args.get("offset")) if clause is not None]
-    if None in numbers:
-        return None
     if not first.args.get("desc") or not is_similarity(first.this) or (where is not None and has_text(where)):
         return None
-    return first.this.sql(), sum(filter(None, numbers))
+    return first.this.sql(), rows
 
 
 def _find_bound(part: exp.Expr) -> tuple[str, float] | None:
