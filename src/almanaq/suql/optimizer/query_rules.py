@@ -17,9 +17,9 @@ from almanaq.suql.plan.blocks import (
     sets_in,
     windows_in,
 )
-from almanaq.suql.plan.joins import has_outer_join, keeps_rows, needed_matches
+from almanaq.suql.plan.joins import conditions_about, has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import is_correlated, tables_in, where_of
+from almanaq.suql.plan.sites import is_correlated, where_of
 from almanaq.suql.syntax.nodes import is_comma, nodes, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
@@ -233,16 +233,11 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     """
     blocks = nodes_of(tree, exp.Select)
     for block in blocks if len(blocks) > 1 and has_text(tree) else ():
-        joined = block.args.get("joins") or []
-        on = [] if any(map(side_of, joined)) else [join.args.get("on") for join in joined]
-        conditions = [part for node in (where_of(block), *on) for part in conjuncts(node)]
-        parts = [part for part in conditions if not (has_text(part) or part.find(exp.Query))]
         for item in from_items(block):
             inner, name = _read_only_by(item, tree), item.alias_or_name
             if inner is None or not has_text(inner):
                 continue
-            about = [part for part in parts if tables_in(part) <= {name} and not is_by_chance(part)]
-            for part in (*(about if keeps_rows(block, name) else ()), *needed_matches(block, item)):
+            for part in (*conditions_about(block, name), *needed_matches(block, item)):
                 _push(inner, part, name, [output.alias_or_name for output in inner.selects])
     return tree
 

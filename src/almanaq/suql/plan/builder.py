@@ -162,10 +162,7 @@ class _Builder:
             FirstRows(exp.column(nested.expressions[0].alias_or_name)).mark(nested)
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
-        joins.push_outer_join_text(block)
-        self._isolate_inner_joins(block)
-        self._compile_nested(block)
-        self._pair_outer_joins(block)
+        self._pair_joins(block)
         joins.push_joining_answers(block)
         self._compile_nested(block)
         self._compute_similarities(block)
@@ -295,17 +292,18 @@ class _Builder:
                 rows = self._materialize_rows(block, before=join)
                 self._correlate(join.this.this, rows)
 
-    def _pair_outer_joins(self, block: exp.Select) -> None:
-        """Find the matches of an outer join whose condition asks about both sides before the join.
+    def _pair_joins(self, block: exp.Select) -> None:
+        """Find the matches of a join before it whose condition asks, and cannot move to WHERE: of an outer join.
 
         `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`; p has the pairs.
         """
         for join in list(block.args.get("joins") or ()):
             on, item = join.args.get("on"), join.this
-            if on is None or not has_text(on) or not side_of(join):
+            if on is None or not has_text(on):
                 continue
             if not isinstance(item, exp.Table | exp.Subquery | exp.Values):
-                raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
+                joins.move_condition_into(item, join, block)
+                continue
             self._decorrelate_laterals(block, before=join)
             left = self._materialize_rows(block, before=join)
             right = self._materialize_item(block, item)
@@ -313,14 +311,14 @@ class _Builder:
                 expressions=[aliased(column(left, ROW), "l"), aliased(column(right, ROW), "r")],
                 from_=exp.From(this=table(left)),
                 joins=[exp.Join(this=table(right), kind="CROSS")],
-                where=exp.Where(this=on),
+                where=exp.Where(this=exp.and_(on, *joins.conditions_about(block, right))),
             )
             name = self._name("pairs")
             found = derived(pairs, name)
             pairs.replace(self.query(pairs))
             matches = exp.EQ(this=column(name, "l"), expression=column(left, ROW))
             join.set("on", exp.EQ(this=column(right, ROW), expression=column(name, "r")))
-            block.args["joins"].insert(0, exp.Join(this=found, side="LEFT", on=matches))
+            block.args["joins"].insert(0, exp.Join(this=found, side="LEFT" if side_of(join) else None, on=matches))
             block.set("joins", block.args["joins"])
 
     def _materialize_item(self, block: exp.Select, item: exp.Expr, keep: Sequence[exp.Expr] = ()) -> str:
@@ -334,25 +332,6 @@ class _Builder:
             select.set("where", exp.Where(this=exp.and_(*keep)))
         self.stages.append(Materialize(name, select, "rows that are joined by what they say"))
         return name
-
-    def _isolate_inner_joins(self, block: exp.Select) -> None:
-        """Compute inner joins on text before a later join that keeps rows without a match.
-
-        `a JOIN b ON t RIGHT JOIN c ON d` becomes `(SELECT … FROM a, b WHERE t) AS j RIGHT JOIN c ON d`.
-        """
-        all_joins = block.args.get("joins") or []
-        on_text = [not side_of(join) and has_text(join.args.get("on") or exp.true()) for join in all_joins]
-        keeping = [i for i, join in enumerate(all_joins) if side_of(join) in ("RIGHT", "FULL")]
-        cut = next((i for i in keeping if any(on_text[:i])), None)
-        if cut is None:
-            return
-        name = self._name("joined")
-        carried = carry(references_from_above(block, cut), name)
-        outputs = [aliased(node, label) for label, node in carried.items()]
-        inner = exp.Select(expressions=outputs or [aliased(exp.Literal.number(1), "one")])
-        inner.set("from_", block.args["from_"].pop())
-        inner.set("joins", [join.pop() for join in all_joins[:cut]])
-        block.set("from_", exp.From(this=derived(inner, name)))
 
     def _isolate_outer_joins(self, block: exp.Select) -> None:
         """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""

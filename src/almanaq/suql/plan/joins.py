@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
 from sqlglot import exp
 
@@ -35,44 +35,18 @@ def move_conditions_to_where(block: exp.Select) -> None:
         join.set("on", exp.and_(*rest, copy=False) if rest else exp.true())
 
 
-def push_outer_join_text(block: exp.Select) -> None:
-    """Compute the text of an outer join's ON condition in a derived table of the one relation that it reads.
+def move_condition_into(item: exp.Expr, join: exp.Join, block: exp.Select) -> None:
+    """Move the ON condition of a join to a LATERAL item into the item.
 
-    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes
-    `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
-    Text over both sides stays. Rows for which the rest of ON finds no match are not asked: u0 is NULL there.
+    `a LEFT JOIN LATERAL q AS l ON t` becomes `a LEFT JOIN LATERAL (SELECT l.* FROM q AS l WHERE t) AS l ON TRUE`.
     """
-    items = {item.alias_or_name: item for item in from_items(block)}
-    for join in block.args.get("joins") or ():
-        on = join.args.get("on")
-        for call in outermost_text_calls(on) if on is not None else ():
-            unit = text_unit(call)
-            aliases = {reference.table for reference in own_columns(block, unit)}
-            alias = next(iter(aliases), join.this.alias_or_name)
-            if len(aliases) > 1 or not isinstance(items[alias], exp.Table | exp.Subquery):
-                continue
-            matching = conjuncts(on) if alias == join.this.alias_or_name and side_of(join) == "LEFT" else []
-            kept = conjuncts(where_of(block)) if keeps_rows(block, alias) else []
-            matters = _has_matches(block, join, alias)
-            lazily = exp.Case(ifs=[exp.If(this=exp.and_(*matters), true=unit.copy())]) if matters else unit.copy()
-            unit.replace(lazily)
-            push_to_item(block, alias, [lazily], [*matching, *kept])
-            items = {item.alias_or_name: item for item in from_items(block)}
-
-
-def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
-    """Return conditions without which a row of one side of a join has no match that counts, for any answers."""
-    items = list(from_items(block))
-    at = next(i for i, item in enumerate(items) if item is join.this)
-    found: list[exp.Expr] = []
-    for other in items[:at] if alias == join.this.alias_or_name else [join.this]:
-        name = other.alias_or_name
-        if other is not join.this and not keeps_rows(block, name, at):
-            continue  # a row without a match stands for one of its own, which ON may be true of
-        kept = [part for part in conjuncts(where_of(block)) if tables_in(part) == {name}]
-        parts = [*conjuncts(join.args["on"]), *(kept if keeps_rows(block, name) else [])]
-        found += _has_partner(alias, other, parts)
-    return found
+    alias = item.alias_or_name
+    names = dict.fromkeys(reference.name for reference in own_columns(block) if reference.table == alias)
+    outputs = [aliased(column(alias, name), name) for name in names] or [aliased(exp.Literal.number(1), "one")]
+    inner = exp.Select(expressions=outputs, where=exp.Where(this=join.args["on"]))
+    join.set("on", exp.true())
+    item.replace(exp.Lateral(this=exp.Subquery(this=inner), alias=table_alias(alias)))
+    inner.set("from_", exp.From(this=item))
 
 
 def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp.Expr]:
@@ -97,13 +71,28 @@ def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp
 
 def needed_matches(block: exp.Select, item: exp.Expr) -> list[exp.Expr]:
     """Return conditions without which a row of a FROM item is in no joined row, for want of a match."""
-    name, found = item.alias_or_name, []
-    place = next(i for i, other in enumerate(from_items(block)) if other is item)
+    items, name, found = list(from_items(block)), item.alias_or_name, []
+    place = next(i for i, other in enumerate(items) if other is item)
     for at, join in enumerate(block.args.get("joins") or (), 1):
         later = ("", "RIGHT") if at > place and keeps_rows(block, name, at) else ()
-        if join.args.get("on") is not None and side_of(join) in (("", "LEFT") if at == place else later):
-            found += _has_matches(block, join, name)
+        if join.args.get("on") is None or side_of(join) not in (("", "LEFT") if at == place else later):
+            continue
+        for other in items[:at] if at == place else [join.this]:
+            partner = other.alias_or_name
+            # A row without a match stands for one of its own, which ON may be true of.
+            if at > place or keeps_rows(block, partner, at):
+                found += _has_partner(name, other, [*conjuncts(join.args["on"]), *conditions_about(block, partner)])
     return found
+
+
+def conditions_about(block: exp.Select, alias: str) -> list[exp.Expr]:
+    """Return what a block says, without asking, of a FROM item alone, and may say before the joins."""
+    all_joins = block.args.get("joins") or ()
+    on = [] if any(map(side_of, all_joins)) else [join.args.get("on") for join in all_joins]
+    parts = [part for condition in (where_of(block), *on) for part in conjuncts(condition)]
+    about = [part for part in parts if tables_in(part) == {alias} and not part.find(exp.Query)]
+    kept = [part.copy() for part in about if not (has_text(part) or is_by_chance(part))]
+    return kept if keeps_rows(block, alias) else []
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -114,15 +103,14 @@ def push_joining_answers(block: exp.Select) -> None:
     alone, and only if the other tables have a row to join.
     """
     where = block.args.get("where")
-    tables = list(from_items(block))
-    items = [item.alias_or_name for item in tables]
+    items = {item.alias_or_name: item for item in from_items(block)}
     if where is None or len(items) < 2 or any(side_of(join) for join in block.args.get("joins") or ()):
         return
     structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
     parts = conjuncts(where.this)
-    movable = {i.alias_or_name for i in tables if isinstance(i, exp.Table | exp.Subquery)}
+    movable = {alias for alias, item in items.items() if isinstance(item, exp.Table | exp.Subquery)}
     known = [*structured, *(part for part in parts if not has_text(part))]
-    groups = _find_connected(block, items, known)
+    groups = _find_connected(block, list(items), known)
     for part in [part for part in parts if own_text_calls(part)]:
         aliases = {reference.table for reference in own_columns(block, part)}
         if len({groups[alias] for alias in aliases}) < 2:
@@ -132,9 +120,10 @@ def push_joining_answers(block: exp.Select) -> None:
         if all(len(reader) == 1 and next(iter(reader)) in movable for reader in readers):
             for unit, reader in zip(units, readers, strict=True):
                 alias = next(iter(reader))
-                others = [item for item in tables if item.alias_or_name != alias]
+                others = [item for name, item in items.items() if name != alias]
                 partners = [found for other in others for found in _has_partner(alias, other, known)]
-                push_to_item(block, alias, [unit], known, [*partners, *_take_conditions(block, alias)])
+                keep = [*conditions_about(block, alias), *partners, *_take_conditions(block, alias)]
+                _push_to_item(block, alias, unit, keep)
 
 
 def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
@@ -151,23 +140,12 @@ def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
     return taken
 
 
-def push_to_item(
-    block: exp.Select, alias: str, units: list[exp.Expr], conditions: list[exp.Expr], partners: Sequence[exp.Expr] = ()
-) -> None:
-    """Put a FROM item into a derived table that also computes expressions over it."""
+def _push_to_item(block: exp.Select, alias: str, unit: exp.Expr, keep: list[exp.Expr]) -> None:
+    """Put a FROM item into a derived table of the rows to keep that also computes an expression over it."""
     item = next(i for i in from_items(block) if i.alias_or_name == alias)
-    keep = [
-        part.copy()
-        for part in conditions
-        if not has_text(part) and tables_in(part) == {alias} and not part.find(exp.Query)
-    ]
-    keep += partners
-    inner_alias = f"{alias}_{len(nodes_of(block, exp.Subquery))}"
-    outputs: dict[str, exp.Expr] = {}
-    for unit in units:
-        label = f"u{len(outputs)}_{inner_alias}"
-        outputs[label] = unit.copy()
-        unit.replace(column(alias, label))
+    label = f"u0_{alias}_{len(nodes_of(block, exp.Subquery))}"
+    outputs: dict[str, exp.Expr] = {label: unit.copy()}
+    unit.replace(column(alias, label))
     for reference in own_columns(block):
         if reference.table == alias and reference.name not in outputs:
             outputs[reference.name] = reference.copy()
