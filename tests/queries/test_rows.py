@@ -372,6 +372,23 @@ def test_an_outer_join_that_asks_about_an_answer_of_a_lateral(town: Asked) -> No
     assert town.rows(sql) == [(1, "Yes", 1), (3, "Yes", 3), (9, None, None), (None, None, None)]
 
 
+def test_a_column_that_an_alias_renames_orders_rows_within(town: Asked) -> None:
+    inner = f"SELECT *, stars AS s FROM places WHERE {CALM} ORDER BY id DESC LIMIT 2"
+    last = town.rows(f"SELECT id FROM places WHERE {CALM} ORDER BY id DESC LIMIT 2")
+    sql = f"SELECT d.a FROM ({inner}) AS d(a) ORDER BY 1 DESC"
+    assert town.rows(sql) == last
+    assert "part_" not in str(town.con.explain(sql))  # it is planned whole
+
+
+def test_an_answer_in_the_on_of_a_lateral(town: Asked) -> None:
+    lateral = "LATERAL (SELECT v.who FROM visits v WHERE v.place = p.id) AS l"
+    sql = f"SELECT p.id, l.who FROM places p LEFT JOIN {lateral} ON answer(p.body || l.who, 'calm?') = 'Yes'"
+    assert sorted(town.rows(f"{sql} WHERE p.id < 3"), key=str) == sorted(
+        town.rows(f"SELECT p.id, v.who FROM places p LEFT JOIN visits v ON v.place = p.id AND {CALM} WHERE p.id < 3"),
+        key=str,
+    )
+
+
 def test_set_operations_keep_their_multiplicity(town: Asked) -> None:
     city = f"SELECT city FROM places WHERE {CALM}"
     assert sorted(town.rows(f"{city} UNION ALL {city}")) == [("Oslo",)] * 4 + [("Rome",)] * 4

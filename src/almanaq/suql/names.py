@@ -345,7 +345,7 @@ def _name_outputs(tree: exp.Query) -> None:
             named.append(item)
         block.set("expressions", named)
         order = block.args.get("order")
-        outputs = {item.alias: item.this for item in named if isinstance(item, exp.Alias)} if _is_renamed(block) else {}
+        outputs = {item.alias_or_name: item.unalias() for item in named} if _is_renamed(block) else {}
         for key in order.expressions if order is not None and not starred else ():
             position = key.this
             if isinstance(position, exp.Column) and not position.table and position.name in outputs:

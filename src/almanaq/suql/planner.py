@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import bind, check_parameters
-from almanaq.suql.catalog.answer_types import cast_answers, check_grouped_answers, read_conditions
+from almanaq.suql.catalog.answer_types import cast_answers, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, list_tables, unique_names
@@ -75,7 +75,6 @@ class Planner:
     def bind(self, statement: Statement, parameters: Parameters = ()) -> BoundQuery:
         bound = bind(statement, self.language, self.catalog, parameters)
         read_conditions(nodes(bound.tree), self.catalog, statement.text)
-        check_grouped_answers(bound.tree, statement.text)
         return bound
 
     def logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str = "") -> LogicalPlan:

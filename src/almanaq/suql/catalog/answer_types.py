@@ -12,9 +12,9 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import columns_of, find_cte, find_source, from_items, is_grouped, keys_in
+from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
 from almanaq.suql.syntax.nodes import in_parentheses, nodes_of
-from almanaq.suql.text_functions import is_model_call, is_text_call, own_nodes, own_text_calls, place_of
+from almanaq.suql.text_functions import is_model_call, is_text_call, place_of
 from almanaq.values import parse_boolean
 
 _TYPES: dict[AnswerType, tuple[str, ...]] = {
@@ -226,33 +226,6 @@ def _is_answer(column: exp.Column, catalog: Catalog, depth: int = 50) -> bool:
     if isinstance(shown, exp.Column):
         return _is_answer(shown, catalog, depth - 1)
     return isinstance(shown, exp.Anonymous) and is_text_call(shown)
-
-
-_UNGROUPED = "must appear in the GROUP BY clause or be used in an aggregate function"
-_ABOVE = ("having", "order", "distinct", "qualify")
-
-
-def check_grouped_answers(tree: exp.Query, text: str) -> None:
-    for block in nodes_of(tree, exp.Select):
-        parts = [*block.expressions, *(block.args[name] for name in _ABOVE if block.args.get(name))]
-        group = block.args.get("group")
-        nodes = (node for part in parts for node in own_nodes(part))
-        if group is None and not any(isinstance(node, exp.AggFunc) and is_grouped(node, block) for node in nodes):
-            continue
-        keys = [key.unnest() for key in keys_in(group)] if group is not None else []
-        for call in (call for part in parts for call in own_text_calls(part)):
-            if not is_grouped(call, block, keys) and not _is_decided(call, block, keys):
-                raise QueryTypeError(f"{call.name.lower()}(…) {_UNGROUPED}", **place_of(call, text))
-
-
-def _is_decided(call: exp.Expr, block: exp.Select, keys: list[exp.Expr]) -> bool:
-    """Return whether a group has one document and one question, or its key decides the answer."""
-    used = call.parent.to if isinstance(call.parent, exp.Cast) else implied_type(call)
-    if any(is_read_from(call, key, used) for key in keys):
-        return True
-    own = {item.alias_or_name for item in from_items(block)}
-    columns = [column for column in nodes_of(call, exp.Column) if column.table in own]
-    return all(is_grouped(column, block, keys) for column in columns)
 
 
 def is_read_from(call: exp.Expr, key: exp.Expr, used: exp.DataType | None) -> bool:

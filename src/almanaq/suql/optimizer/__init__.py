@@ -16,7 +16,7 @@ from almanaq.suql.optimizer.block_rules import (
     text_filter,
     weakest_condition,
 )
-from almanaq.suql.optimizer.group_rules import keyed_conditions, ordered_extremes, shown_groups
+from almanaq.suql.optimizer.group_rules import keyed_conditions, shown_groups
 from almanaq.suql.optimizer.query_rules import (
     exists_limit,
     inner_joins,
@@ -38,7 +38,6 @@ QUERY_RULES: tuple[QueryRule, ...] = (
     keyed_conditions,
     pushed_conditions,
     shown_groups,
-    ordered_extremes,
 )
 """Rewrites of the bound query, before it is planned."""
 

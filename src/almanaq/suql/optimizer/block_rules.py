@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from almanaq.suql.plan.joins import number_in
+from almanaq.suql.plan.joins import rows_needed
 from almanaq.suql.plan.predicates import And, Predicate, PredicateBuilder, any_of, conjuncts, looked_at_under, weakest
 from almanaq.suql.plan.sites import is_text_column, site_of, text_columns
 from almanaq.suql.plan.stages import TextBlock
@@ -94,11 +94,8 @@ def limit_stop(block: TextBlock) -> TextBlock:
     Under an ORDER BY on columns, candidates come in that order and the first that pass are the ones LIMIT keeps; an
     ORDER BY on answers needs them all, so the rule does not apply.
     """
-    limit = number_in(block.limit)
-    offset = number_in(block.offset) if block.offset is not None else 0
-    if not block.filtered or limit is None or offset is None or block.order_sites:
-        return block
-    return replace(block, stop_after=limit + offset)
+    rows = rows_needed(block.limit, block.offset)
+    return block if not block.filtered or rows is None or block.order_sites else replace(block, stop_after=rows)
 
 
 def text_filter(block: TextBlock) -> TextBlock:

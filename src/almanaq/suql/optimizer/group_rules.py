@@ -1,4 +1,4 @@
-"""Rewrites of blocks that group: no text of groups that are not shown, and one row where a greatest is asked for."""
+"""Rewrites of blocks that group: no text of groups that are not shown."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from almanaq.suql.catalog.sources import AGGREGATES, find_cte, is_grouped
 from almanaq.suql.plan.blocks import expand_output_names, is_aggregated, keys_of_groups, windows_in
 from almanaq.suql.plan.joins import rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows, where_of
+from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, own_text_calls
 
 _KEPT = "_kept"
 """The derived table of the keys of groups that may be shown."""
-_ROWS = "_rows"
-"""The derived table of the row that has the greatest or the least value."""
 
 
 def keyed_conditions(tree: exp.Query) -> exp.Query:
@@ -90,39 +88,6 @@ def _limit(kept: exp.Select, block: exp.Select) -> None:
     if order is not None and not (has_text(order) or is_by_chance(order)):
         kept.set("order", order.copy())
         kept.limit(rows, copy=False)
-
-
-def ordered_extremes(tree: exp.Query) -> exp.Query:
-    """Look for the greatest or the least value from its end of the order, where only rows that pass count.
-
-    Before: `SELECT max(day) FROM t WHERE answer(…) = 'Yes'` asks for every row.
-    After: `SELECT max(_rows.v) FROM (SELECT day AS v FROM t WHERE day IS NOT NULL AND answer(…) = 'Yes' ORDER BY day
-    DESC LIMIT 1) AS _rows` stops at the first that passes.
-    """
-    for block in nodes_of(tree, exp.Select):
-        where = where_of(block)
-        if where is not None and has_text(where) and len(block.expressions) == 1:
-            _take_first(block)
-    return tree
-
-
-def _take_first(block: exp.Select) -> None:
-    aggregate = block.expressions[0].unalias()
-    others = ("group", "having", "qualify", "distinct", "order", "limit", "offset")
-    if type(aggregate) not in (exp.Max, exp.Min) or any(block.args.get(clause) for clause in others):
-        return
-    value = aggregate.this
-    nested = value.find(exp.Query, exp.AggFunc, exp.Window, exp.Distinct)
-    if aggregate.expressions or not value.find(exp.Column) or nested or has_text(value) or is_by_chance(block):
-        return
-    ordered = exp.Ordered(this=value.copy(), desc=type(aggregate) is exp.Max, nulls_first=False)
-    known = exp.Not(this=exp.Is(this=exp.paren(value.copy(), copy=False), expression=exp.null()))
-    inner = take_rows(block)
-    inner.set("expressions", [aliased(value.copy(), "v")])
-    inner.set("order", exp.Order(expressions=[ordered]))
-    inner.where(known, copy=False).limit(1, copy=False)
-    block.set("from_", exp.From(this=derived(inner, _ROWS)))
-    value.replace(column(_ROWS, "v"))
 
 
 def _parts_of(block: exp.Select, clause: str) -> list[exp.Expr]:

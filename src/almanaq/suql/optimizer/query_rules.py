@@ -9,10 +9,17 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte, find_source, from_items
-from almanaq.suql.plan.blocks import drop_constant_keys, is_aggregated, is_cut_or_grouped, sets_in, windows_in
-from almanaq.suql.plan.joins import has_outer_join, keeps_rows, needed_matches
+from almanaq.suql.plan.blocks import (
+    drop_constant_keys,
+    is_aggregated,
+    is_cut_or_grouped,
+    keys_of_groups,
+    sets_in,
+    windows_in,
+)
+from almanaq.suql.plan.joins import conditions_about, has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import is_correlated, tables_in, where_of
+from almanaq.suql.plan.sites import is_correlated, where_of
 from almanaq.suql.syntax.nodes import is_comma, nodes, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
@@ -214,9 +221,6 @@ def _cast_constant(key: exp.Ordered) -> None:
     key.set("this", exp.cast(constant, "boolean" if isinstance(constant, exp.Boolean) else "text"))
 
 
-_CUTS = ("limit", "offset", "rollup", "cube", "grouping_sets")
-
-
 def pushed_conditions(tree: exp.Query) -> exp.Query:
     """Repeat conditions about a derived table, or about a member of WITH that is read once, inside of it.
 
@@ -229,16 +233,11 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
     """
     blocks = nodes_of(tree, exp.Select)
     for block in blocks if len(blocks) > 1 and has_text(tree) else ():
-        joined = block.args.get("joins") or []
-        on = [] if any(map(side_of, joined)) else [join.args.get("on") for join in joined]
-        conditions = [part for node in (where_of(block), *on) for part in conjuncts(node)]
-        parts = [part for part in conditions if not (has_text(part) or part.find(exp.Query))]
         for item in from_items(block):
             inner, name = _read_only_by(item, tree), item.alias_or_name
             if inner is None or not has_text(inner):
                 continue
-            about = [part for part in parts if tables_in(part) <= {name} and not is_by_chance(part)]
-            for part in (*(about if keeps_rows(block, name) else ()), *needed_matches(block, item)):
+            for part in (*conditions_about(block, name), *needed_matches(block, item)):
                 _push(inner, part, name, [output.alias_or_name for output in inner.selects])
     return tree
 
@@ -259,7 +258,7 @@ def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
 
 def _push(query: exp.Expr, part: exp.Expr, item: str, names: list[str]) -> None:
     own = [column for column in nodes_of(part, exp.Column) if column.table == item]
-    if any(query.args.get(clause) for clause in _CUTS):
+    if query.args.get("limit") or query.args.get("offset"):
         return
     if isinstance(query, exp.Subquery):
         _push(query.this, part, item, names)
@@ -288,15 +287,11 @@ def _is_open(block: exp.Select) -> bool:
         return False
     if any(isinstance(item, exp.Star) for item in block.expressions):
         return False
-    group = block.args.get("group")
-    if group is not None and any(group.args.get(clause) for clause in _CUTS):
-        return False
-    return not is_aggregated(block) or (group is not None and bool(group.expressions))
+    return not is_aggregated(block) or bool(keys_of_groups(block))
 
 
 def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
-    group = block.args.get("group")
-    key = not is_aggregated(block) or (group is not None and node in group.expressions)
+    key = not is_aggregated(block) or node in keys_of_groups(block)
     key = key and all(node in (window.args.get("partition_by") or ()) for window in windows_in(block))
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
 

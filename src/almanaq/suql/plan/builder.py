@@ -13,8 +13,14 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
-from almanaq.suql.plan.first_rows import FirstRows, derive_first_rows, mark_first_rows, split_first_rows
-from almanaq.suql.plan.joins import OUTER, SemiJoinLimit, matches_wanted, order_known_before, restrict_semi_joins
+from almanaq.suql.plan.first_rows import (
+    FirstRows,
+    derive_first_rows,
+    first_rows_of,
+    mark_first_rows,
+    split_first_rows,
+)
+from almanaq.suql.plan.joins import OUTER, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.sites import (
     carry,
@@ -132,8 +138,6 @@ class _Builder:
         self.common = CommonTables(self._name, self.query)
         self.blocks: set[str] = set()
         self.stages: list[LogicalStage] = []
-        self._limits: list[SemiJoinLimit] = []
-        self._firsts: list[FirstRows] = []
         self.keeping_unknown: set[Marked] = set()
 
     def query(self, query: exp.Query) -> exp.Query:
@@ -154,13 +158,11 @@ class _Builder:
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
         derive_functions(block)
-        self._limits += restrict_semi_joins(block, self.common)
+        for nested in restrict_semi_joins(block, self.common):
+            FirstRows(exp.column(nested.expressions[0].alias_or_name)).mark(nested)
         self._compile_nested(block)
         joins.move_conditions_to_where(block)
-        joins.push_outer_join_text(block)
-        self._isolate_inner_joins(block)
-        self._compile_nested(block)
-        self._pair_outer_joins(block)
+        self._pair_joins(block)
         joins.push_joining_answers(block)
         self._compile_nested(block)
         self._compute_similarities(block)
@@ -178,21 +180,19 @@ class _Builder:
             return self._text_block(block)
         rows = self._name("rows")
         outside = [call for call in own_text_calls(block) if not in_where(call, block)]
-        first = derive_first_rows(block, rows) if not outside else None
-        if first is not None:
-            self._firsts.append(first)
-            inner = first.block
-        else:
+        inner = derive_first_rows(block, rows) if not outside else None
+        if inner is None:
             inner = blocks.derive(block, rows, ask_lazily([text_unit(call) for call in outside], block))
         inner.replace(self.query(inner))
         return block
 
     def _compile_nested(self, block: exp.Select) -> None:
         """Compile nested queries; equal ones stay equal, since an output must be found to be a key of GROUP BY."""
-        compiled: dict[tuple[str, bool], exp.Query] = {}
+        compiled: dict[tuple[str, bool, bool], exp.Query] = {}
         for nested in nested_queries(block):
             if has_text(nested) and not is_correlated(nested):
-                written = nested.sql(), KEEPS_UNKNOWN in nested.unnest().meta
+                within = nested.unnest()
+                written = nested.sql(), KEEPS_UNKNOWN in within.meta, first_rows_of(within) is not None
                 known = compiled.get(written)
                 found = known.copy() if known is not None else self.query(nested)
                 compiled.setdefault(written, found)
@@ -239,10 +239,8 @@ class _Builder:
         labels, marked = [item.alias_or_name for item in block.expressions], kept_by(block)
         made = [each for each in self.stages if isinstance(each, Materialize)]
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
-        one = next((one.with_place() for one in self._limits if one.block is block), None)
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
-        stage = one.apply_to(stage, labels) if one is not None else stage
-        first = next((each for each in self._firsts if each.block is block), None)
+        first = first_rows_of(block)
         stage = first.apply_to(stage, labels) if first is not None else stage
         if marked is not None:
             stage = replace(stage, keeps_unknown=True)
@@ -294,17 +292,18 @@ class _Builder:
                 rows = self._materialize_rows(block, before=join)
                 self._correlate(join.this.this, rows)
 
-    def _pair_outer_joins(self, block: exp.Select) -> None:
-        """Find the matches of an outer join whose condition asks about both sides before the join.
+    def _pair_joins(self, block: exp.Select) -> None:
+        """Find the matches of a join before it whose condition asks, and cannot move to WHERE: of an outer join.
 
         `a FULL JOIN b ON f(a, b)` becomes `a LEFT JOIN p ON p.l = a.row FULL JOIN b ON b.row = p.r`; p has the pairs.
         """
         for join in list(block.args.get("joins") or ()):
             on, item = join.args.get("on"), join.this
-            if on is None or not has_text(on) or not side_of(join):
+            if on is None or not has_text(on):
                 continue
             if not isinstance(item, exp.Table | exp.Subquery | exp.Values):
-                raise UnsupportedError("text functions in the ON of an outer join to a LATERAL item are not supported")
+                joins.move_condition_into(item, join, block)
+                continue
             self._decorrelate_laterals(block, before=join)
             left = self._materialize_rows(block, before=join)
             right = self._materialize_item(block, item)
@@ -312,14 +311,14 @@ class _Builder:
                 expressions=[aliased(column(left, ROW), "l"), aliased(column(right, ROW), "r")],
                 from_=exp.From(this=table(left)),
                 joins=[exp.Join(this=table(right), kind="CROSS")],
-                where=exp.Where(this=on),
+                where=exp.Where(this=exp.and_(on, *joins.conditions_about(block, right))),
             )
             name = self._name("pairs")
             found = derived(pairs, name)
             pairs.replace(self.query(pairs))
             matches = exp.EQ(this=column(name, "l"), expression=column(left, ROW))
             join.set("on", exp.EQ(this=column(right, ROW), expression=column(name, "r")))
-            block.args["joins"].insert(0, exp.Join(this=found, side="LEFT", on=matches))
+            block.args["joins"].insert(0, exp.Join(this=found, side="LEFT" if side_of(join) else None, on=matches))
             block.set("joins", block.args["joins"])
 
     def _materialize_item(self, block: exp.Select, item: exp.Expr, keep: Sequence[exp.Expr] = ()) -> str:
@@ -333,25 +332,6 @@ class _Builder:
             select.set("where", exp.Where(this=exp.and_(*keep)))
         self.stages.append(Materialize(name, select, "rows that are joined by what they say"))
         return name
-
-    def _isolate_inner_joins(self, block: exp.Select) -> None:
-        """Compute inner joins on text before a later join that keeps rows without a match.
-
-        `a JOIN b ON t RIGHT JOIN c ON d` becomes `(SELECT … FROM a, b WHERE t) AS j RIGHT JOIN c ON d`.
-        """
-        all_joins = block.args.get("joins") or []
-        on_text = [not side_of(join) and has_text(join.args.get("on") or exp.true()) for join in all_joins]
-        keeping = [i for i, join in enumerate(all_joins) if side_of(join) in ("RIGHT", "FULL")]
-        cut = next((i for i in keeping if any(on_text[:i])), None)
-        if cut is None:
-            return
-        name = self._name("joined")
-        carried = carry(references_from_above(block, cut), name)
-        outputs = [aliased(node, label) for label, node in carried.items()]
-        inner = exp.Select(expressions=outputs or [aliased(exp.Literal.number(1), "one")])
-        inner.set("from_", block.args["from_"].pop())
-        inner.set("joins", [join.pop() for join in all_joins[:cut]])
-        block.set("from_", exp.From(this=derived(inner, name)))
 
     def _isolate_outer_joins(self, block: exp.Select) -> None:
         """Compute a FROM with outer joins that a block's surroundings must not be joined into before the block."""
@@ -432,7 +412,7 @@ class _Builder:
         inner.meta.update(block.meta)
         block.where(exp.EQ(this=column(name, OUTER), expression=column(rows, ROW)), copy=False)
         if one_will_do:
-            self._limits.append(SemiJoinLimit(inner, wanted.rows if wanted else None, bool(wanted and wanted.keys)))
+            FirstRows(exp.column(quoted(OUTER)), (), *(wanted or (None, False))).mark(inner)
         inner.replace(self.query(inner))
         self._decorrelate(block)
 

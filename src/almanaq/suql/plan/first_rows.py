@@ -12,11 +12,13 @@ from almanaq.suql.plan.joins import keeps_rows, rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import where_of
 from almanaq.suql.plan.stages import TextBlock
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.syntax.nodes import nodes_of, quoted
 from almanaq.suql.text_functions import has_text, is_by_chance
 
 _FIRST_ONLY = "first_only"
 """What a block is marked by of whose rows only those numbered 1 are read."""
+_FIRST_ROWS = "first_rows"
+"""What a block is marked by whose rows are not all wanted, with a FirstRows."""
 
 
 def split_first_rows(block: exp.Select, name: str) -> bool:
@@ -72,46 +74,48 @@ def mark_first_rows(tree: exp.Query) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:
-    """A block of which the first row of each group of equal keys, in an order, will do; () any row.
+    """What rows of a block will do: of each value of a key the first that passes in an order, or any.
 
     Attributes:
-        keys: outputs of the block, by name.
-        order: other outputs, with their directions.
-        wanted: so many groups will do, because of a LIMIT; None: all are wanted.
-        ordered: these have to be the first in the order of the keys.
+        key: of the block's outputs.
+        order: of the block's outputs; () any row.
+        wanted: so many values will do, because of a LIMIT around the block; None: all are wanted.
+        ordered: these have to be the least of those that pass.
     """
 
-    block: exp.Select
-    keys: tuple[tuple[str, exp.Ordered], ...]
-    order: tuple[tuple[str, exp.Ordered], ...] = ()
+    key: exp.Expr
+    order: tuple[exp.Expr, ...] = ()
     wanted: int | None = None
     ordered: bool = False
 
+    def mark(self, block: exp.Select) -> None:
+        block.meta[_FIRST_ROWS] = self
+
     def apply_to(self, stage: TextBlock, labels: list[str]) -> TextBlock:
-        """Return the stage that the block became, which may stop at the first row of each group that passes."""
+        """Return the stage that a block became, which may stop at the first rows; its outputs are called `labels`."""
         outputs = dict(zip(labels, stage.outputs, strict=False))
-        # A number for each group: keys may be several, NULL, or equal by a collation.
-        groups = exp.Order(expressions=[_ordered(outputs[label], key) for label, key in self.keys])
-        return replace(
-            stage,
-            semi_join_key=exp.Window(this=exp.DenseRank(), order=groups),
-            first_by=tuple(_ordered(outputs[label], key) for label, key in self.order),
-            values_wanted=self.wanted,
-            values_ordered=self.ordered,
-        )
+
+        def resolve(node: exp.Expr) -> exp.Expr:
+            return node.transform(lambda part: outputs[part.name].copy() if isinstance(part, exp.Column) else part)
+
+        by = tuple(map(resolve, self.order))
+        key, wanted, ordered = resolve(self.key), self.wanted, self.ordered
+        return replace(stage, semi_join_key=key, first_by=by, values_wanted=wanted, values_ordered=ordered)
 
 
-def _ordered(node: exp.Expr, like: exp.Ordered) -> exp.Ordered:
-    made = like.copy()
-    made.set("this", node.copy())
-    return made
+def first_rows_of(block: exp.Expr) -> FirstRows | None:
+    found: FirstRows | None = block.meta.get(_FIRST_ROWS)
+    return found
 
 
-def derive_first_rows(block: exp.Select, name: str) -> FirstRows | None:
+def derive_first_rows(block: exp.Select, name: str) -> exp.Select | None:
     """Move the rows of a block, decided by text in WHERE, into a derived table; None where it needs all of them.
 
     It needs one row of each group where it has DISTINCT or GROUP BY without aggregates, and the first in an order where
     it has DISTINCT ON, `max` or `min` of one value, or reads of `row_number()` only the rows numbered 1.
+
+    `SELECT max(day) FROM t WHERE f(a)` becomes `SELECT max(d.u0) FROM (SELECT day AS u0 FROM t WHERE f(a) AND NOT day
+    IS NULL ORDER BY day DESC LIMIT 1) AS d`.
     """
     found = None if sets_in(block.expressions) else _find_keys(block)
     if found is None:
@@ -119,15 +123,27 @@ def derive_first_rows(block: exp.Select, name: str) -> FirstRows | None:
     keys = [key.copy() for key in found[0] if key.find(exp.Column)]
     order = [key.copy() for key in found[1] if key.find(exp.Column)]
     parts = [*keys, *(key.this for key in order)]
-    if not keys or any(has_text(part) or is_by_chance(part) or part.find(exp.Query) for part in parts):
+    if not parts or any(has_text(part) or is_by_chance(part) or part.find(exp.Query) for part in parts):
         return None
     by_key, wanted, ordered = _wanted(block, keys)
     labels: dict[str, str] = {}
     for part in parts:
         labels.setdefault(part.sql(), f"u{len(labels)}")
     inner = derive(block, name, [part.copy() for part in parts])  # the block goes on to name them as it did
-    keyed, first = (tuple((labels[key.this.sql()], key) for key in listed) for listed in (by_key, order))
-    return FirstRows(inner, keyed, first, wanted, ordered)
+    if not keys:
+        if is_aggregated(block) and block.args.get("group") is None:  # of no rows, as of NULLs alone, it is NULL
+            known = (exp.Not(this=exp.Is(this=exp.paren(key.this), expression=exp.null())) for key in order)
+            inner.where(*known, copy=False)
+        inner.set("order", exp.Order(expressions=order))
+        return inner.limit(1, copy=False)
+
+    def labelled(key: exp.Ordered) -> exp.Ordered:
+        return exp.Ordered(**{**key.args, "this": exp.column(quoted(labels[key.this.sql()]))})
+
+    # A number for each group: keys may be several, NULL, or equal by a collation.
+    number = exp.Window(this=exp.DenseRank(), order=exp.Order(expressions=list(map(labelled, by_key))))
+    FirstRows(number, tuple(map(labelled, order)), wanted, ordered).mark(inner)
+    return inner
 
 
 def _find_keys(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] | None:
@@ -159,7 +175,7 @@ def _find_groups(block: exp.Select) -> tuple[list[exp.Expr], list[exp.Ordered]] 
     aggregate = found[0]
     if any(other != aggregate for other in found) or aggregate.expressions:
         return None
-    if isinstance(aggregate, exp.Max | exp.Min) and keys and not isinstance(aggregate.this, exp.Distinct):
+    if isinstance(aggregate, exp.Max | exp.Min) and not isinstance(aggregate.this, exp.Distinct):
         descending = isinstance(aggregate, exp.Max)
         return keys, [exp.Ordered(this=aggregate.this.copy(), desc=descending, nulls_first=False)]
     if isinstance(aggregate, exp.Count) and isinstance(aggregate.this, exp.Distinct) and not keys:

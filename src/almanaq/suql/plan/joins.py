@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container
 
 from sqlglot import exp
 
@@ -11,7 +10,6 @@ from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.plan.blocks import is_cut_or_grouped, is_plain
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, is_of_block, own_columns, tables_in, text_unit, where_of
-from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, side_of, table_alias
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, outermost_text_calls, own_text_calls
 
@@ -37,44 +35,18 @@ def move_conditions_to_where(block: exp.Select) -> None:
         join.set("on", exp.and_(*rest, copy=False) if rest else exp.true())
 
 
-def push_outer_join_text(block: exp.Select) -> None:
-    """Compute the text of an outer join's ON condition in a derived table of the one relation that it reads.
+def move_condition_into(item: exp.Expr, join: exp.Join, block: exp.Select) -> None:
+    """Move the ON condition of a join to a LATERAL item into the item.
 
-    `a LEFT JOIN b ON c AND f(b.x) = 'y'` becomes
-    `a LEFT JOIN (SELECT …, f(b.x) = 'y' AS u0 FROM b) AS b ON c AND b.u0`.
-    Text over both sides stays. Rows for which the rest of ON finds no match are not asked: u0 is NULL there.
+    `a LEFT JOIN LATERAL q AS l ON t` becomes `a LEFT JOIN LATERAL (SELECT l.* FROM q AS l WHERE t) AS l ON TRUE`.
     """
-    items = {item.alias_or_name: item for item in from_items(block)}
-    for join in block.args.get("joins") or ():
-        on = join.args.get("on")
-        for call in outermost_text_calls(on) if on is not None else ():
-            unit = text_unit(call)
-            aliases = {reference.table for reference in own_columns(block, unit)}
-            alias = next(iter(aliases), join.this.alias_or_name)
-            if len(aliases) > 1 or not isinstance(items[alias], exp.Table | exp.Subquery):
-                continue
-            matching = conjuncts(on) if alias == join.this.alias_or_name and side_of(join) == "LEFT" else []
-            kept = conjuncts(where_of(block)) if keeps_rows(block, alias) else []
-            matters = _has_matches(block, join, alias)
-            lazily = exp.Case(ifs=[exp.If(this=exp.and_(*matters), true=unit.copy())]) if matters else unit.copy()
-            unit.replace(lazily)
-            push_to_item(block, alias, [lazily], [*matching, *kept])
-            items = {item.alias_or_name: item for item in from_items(block)}
-
-
-def _has_matches(block: exp.Select, join: exp.Join, alias: str) -> list[exp.Expr]:
-    """Return conditions without which a row of one side of a join has no match that counts, for any answers."""
-    items = list(from_items(block))
-    at = next(i for i, item in enumerate(items) if item is join.this)
-    found: list[exp.Expr] = []
-    for other in items[:at] if alias == join.this.alias_or_name else [join.this]:
-        name = other.alias_or_name
-        if other is not join.this and not keeps_rows(block, name, at):
-            continue  # a row without a match stands for one of its own, which ON may be true of
-        kept = [part for part in conjuncts(where_of(block)) if tables_in(part) == {name}]
-        parts = [*conjuncts(join.args["on"]), *(kept if keeps_rows(block, name) else [])]
-        found += _has_partner(alias, other, parts)
-    return found
+    alias = item.alias_or_name
+    names = dict.fromkeys(reference.name for reference in own_columns(block) if reference.table == alias)
+    outputs = [aliased(column(alias, name), name) for name in names] or [aliased(exp.Literal.number(1), "one")]
+    inner = exp.Select(expressions=outputs, where=exp.Where(this=join.args["on"]))
+    join.set("on", exp.true())
+    item.replace(exp.Lateral(this=exp.Subquery(this=inner), alias=table_alias(alias)))
+    inner.set("from_", exp.From(this=item))
 
 
 def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp.Expr]:
@@ -99,13 +71,28 @@ def _has_partner(alias: str, other: exp.Expr, parts: list[exp.Expr]) -> list[exp
 
 def needed_matches(block: exp.Select, item: exp.Expr) -> list[exp.Expr]:
     """Return conditions without which a row of a FROM item is in no joined row, for want of a match."""
-    name, found = item.alias_or_name, []
-    place = next(i for i, other in enumerate(from_items(block)) if other is item)
+    items, name, found = list(from_items(block)), item.alias_or_name, []
+    place = next(i for i, other in enumerate(items) if other is item)
     for at, join in enumerate(block.args.get("joins") or (), 1):
         later = ("", "RIGHT") if at > place and keeps_rows(block, name, at) else ()
-        if join.args.get("on") is not None and side_of(join) in (("", "LEFT") if at == place else later):
-            found += _has_matches(block, join, name)
+        if join.args.get("on") is None or side_of(join) not in (("", "LEFT") if at == place else later):
+            continue
+        for other in items[:at] if at == place else [join.this]:
+            partner = other.alias_or_name
+            # A row without a match stands for one of its own, which ON may be true of.
+            if at > place or keeps_rows(block, partner, at):
+                found += _has_partner(name, other, [*conjuncts(join.args["on"]), *conditions_about(block, partner)])
     return found
+
+
+def conditions_about(block: exp.Select, alias: str) -> list[exp.Expr]:
+    """Return what a block says, without asking, of a FROM item alone, and may say before the joins."""
+    all_joins = block.args.get("joins") or ()
+    on = [] if any(map(side_of, all_joins)) else [join.args.get("on") for join in all_joins]
+    parts = [part for condition in (where_of(block), *on) for part in conjuncts(condition)]
+    about = [part for part in parts if tables_in(part) == {alias} and not part.find(exp.Query)]
+    kept = [part.copy() for part in about if not (has_text(part) or is_by_chance(part))]
+    return kept if keeps_rows(block, alias) else []
 
 
 def push_joining_answers(block: exp.Select) -> None:
@@ -116,15 +103,14 @@ def push_joining_answers(block: exp.Select) -> None:
     alone, and only if the other tables have a row to join.
     """
     where = block.args.get("where")
-    tables = list(from_items(block))
-    items = [item.alias_or_name for item in tables]
+    items = {item.alias_or_name: item for item in from_items(block)}
     if where is None or len(items) < 2 or any(side_of(join) for join in block.args.get("joins") or ()):
         return
     structured = [join.args["on"] for join in block.args.get("joins") or () if join.args.get("on") is not None]
     parts = conjuncts(where.this)
-    movable = {i.alias_or_name for i in tables if isinstance(i, exp.Table | exp.Subquery)}
+    movable = {alias for alias, item in items.items() if isinstance(item, exp.Table | exp.Subquery)}
     known = [*structured, *(part for part in parts if not has_text(part))]
-    groups = _find_connected(block, items, known)
+    groups = _find_connected(block, list(items), known)
     for part in [part for part in parts if own_text_calls(part)]:
         aliases = {reference.table for reference in own_columns(block, part)}
         if len({groups[alias] for alias in aliases}) < 2:
@@ -134,9 +120,10 @@ def push_joining_answers(block: exp.Select) -> None:
         if all(len(reader) == 1 and next(iter(reader)) in movable for reader in readers):
             for unit, reader in zip(units, readers, strict=True):
                 alias = next(iter(reader))
-                others = [item for item in tables if item.alias_or_name != alias]
+                others = [item for name, item in items.items() if name != alias]
                 partners = [found for other in others for found in _has_partner(alias, other, known)]
-                push_to_item(block, alias, [unit], known, [*partners, *_take_conditions(block, alias)])
+                keep = [*conditions_about(block, alias), *partners, *_take_conditions(block, alias)]
+                _push_to_item(block, alias, unit, keep)
 
 
 def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
@@ -153,23 +140,12 @@ def _take_conditions(block: exp.Select, alias: str) -> list[exp.Expr]:
     return taken
 
 
-def push_to_item(
-    block: exp.Select, alias: str, units: list[exp.Expr], conditions: list[exp.Expr], partners: Sequence[exp.Expr] = ()
-) -> None:
-    """Put a FROM item into a derived table that also computes expressions over it."""
+def _push_to_item(block: exp.Select, alias: str, unit: exp.Expr, keep: list[exp.Expr]) -> None:
+    """Put a FROM item into a derived table of the rows to keep that also computes an expression over it."""
     item = next(i for i in from_items(block) if i.alias_or_name == alias)
-    keep = [
-        part.copy()
-        for part in conditions
-        if not has_text(part) and tables_in(part) == {alias} and not part.find(exp.Query)
-    ]
-    keep += partners
-    inner_alias = f"{alias}_{len(nodes_of(block, exp.Subquery))}"
-    outputs: dict[str, exp.Expr] = {}
-    for unit in units:
-        label = f"u{len(outputs)}_{inner_alias}"
-        outputs[label] = unit.copy()
-        unit.replace(column(alias, label))
+    label = f"u0_{alias}_{len(nodes_of(block, exp.Subquery))}"
+    outputs: dict[str, exp.Expr] = {label: unit.copy()}
+    unit.replace(column(alias, label))
     for reference in own_columns(block):
         if reference.table == alias and reference.name not in outputs:
             outputs[reference.name] = reference.copy()
@@ -228,16 +204,9 @@ _KEYS = (
 """What a key of ORDER BY may be made of: nothing that some rows fail at, since rows without a match are sorted too."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchesWanted:
-    """So many rows with a match will do: any, or the first in the order of a block's ORDER BY, where it has keys."""
-
-    rows: int
-    keys: tuple[exp.Expr, ...] = ()
-
-
-def matches_wanted(exists: exp.Expr | None) -> MatchesWanted | None:
-    """Return the rows with a match that a block's LIMIT shows; None where it may need all.
+def matches_wanted(exists: exp.Expr | None) -> tuple[int, bool] | None:
+    """Return how many rows with a match a block's LIMIT shows, and whether these are the first in the order of its
+    ORDER BY; None where it may need all.
 
     `SELECT name FROM t WHERE city = 'Paris' AND EXISTS (…) LIMIT 3` needs three: each row that meets the other
     conditions and has a match is a row of the result. So nothing may be asked of rows but this and what the database
@@ -256,7 +225,7 @@ def matches_wanted(exists: exp.Expr | None) -> MatchesWanted | None:
     if len(others) + 1 != len(conjuncts(where_of(block))):
         return None
     decided = all(not has_text(part) and is_of_block(part, block) and not is_by_chance(part) for part in others)
-    return MatchesWanted(rows, keys) if decided else None
+    return (rows, bool(keys)) if decided else None
 
 
 def order_known_before(block: exp.Select) -> tuple[exp.Expr, ...] | None:
@@ -278,9 +247,12 @@ def _is_known_before(node: exp.Expr) -> bool:
 
 def rows_to_cut(block: exp.Select) -> int | None:
     """Return how many rows LIMIT and OFFSET need of a block; None without a LIMIT, and where one is computed."""
-    limit = number_in(block.args.get("limit"))
-    offset = number_in(block.args.get("offset")) if block.args.get("offset") is not None else 0
-    return None if limit is None or offset is None else limit + offset
+    return rows_needed(block.args.get("limit"), block.args.get("offset"))
+
+
+def rows_needed(limit: exp.Expr | None, offset: exp.Expr | None) -> int | None:
+    most, before = number_in(limit), 0 if offset is None else number_in(offset)
+    return None if most is None or before is None else most + before
 
 
 def number_in(clause: exp.Expr | None) -> int | None:
@@ -291,72 +263,33 @@ def number_in(clause: exp.Expr | None) -> int | None:
 
 OUTER = "_outer"
 """The column of a derived table that holds the row of the enclosing block it belongs to."""
-PLACES, PLACE, _VALUE, _NUMBERED = "_places", "_place", "_value", "_numbered"
-"""The derived table that has each value that is looked for with its first place in an ORDER BY, and its columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class SemiJoinLimit:
-    """A block of which one row for each value will do.
-
-    Attributes:
-        wanted: so many values will do, because of a LIMIT around the block; None: all are wanted.
-        ordered: these have to be the first of those that pass, in the order of the ORDER BY around the block.
-        place: the column that has the place of what is looked for in that order, and stands for it; None where the
-            values are such places.
-    """
-
-    block: exp.Select
-    wanted: int | None = None
-    ordered: bool = False
-    place: exp.Column | None = None
-
-    def with_place(self) -> SemiJoinLimit:
-        """Append the place to the block's outputs; where rows were copied without it, all values are wanted."""
-        if self.place is None:
-            return self
-        if all(item.alias_or_name != self.place.table for item in from_items(self.block)):
-            return SemiJoinLimit(self.block)
-        self.block.append("expressions", aliased(self.place.copy(), PLACE))
-        return self
-
-    def apply_to(self, stage: TextBlock, labels: Sequence[str]) -> TextBlock:
-        """Return the stage that the block became, with what it may stop at; its outputs are called `labels`."""
-        value = labels.index(OUTER) if OUTER in labels else 0  # of EXISTS the row around it; of IN what is looked for
-        key = stage.outputs[value if self.place is None else len(labels)]
-        return replace(stage, semi_join_key=key, values_wanted=self.wanted, values_ordered=self.ordered)
-
-
-def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[SemiJoinLimit]:
+def restrict_semi_joins(block: exp.Select, named: Container[object]) -> list[exp.Select]:
     """Look up in each `x IN (SELECT y …)` of a block's WHERE only values that `x` has in rows that may be kept.
 
     `FROM t WHERE c AND x IN (SELECT y FROM r WHERE f(r.z))` becomes
-    `FROM t WHERE c AND x IN (SELECT y FROM r WHERE f(r.z) AND y IN (SELECT x FROM t WHERE c))`. Under
-    `ORDER BY k LIMIT 3` these values come with their places in that order, and r is joined to them. Members of WITH
-    (`named`) are not read once more. Returns the nested blocks of which one row for each value will do.
+    `FROM t WHERE c AND x IN (SELECT y FROM r WHERE f(r.z) AND y IN (SELECT x FROM t WHERE c))`; members of WITH
+    (`named`) are not read once more. Where LIMIT shows some rows alone, it becomes
+    `FROM t WHERE c AND EXISTS (SELECT 1 FROM r WHERE f(r.z) AND y = x)`, which knows of them. Returns the nested blocks
+    whose one output is looked up: one row for each value will do.
     """
     found = []
     for part in conjuncts(where_of(block)):
         nested = _nested_block(part)
-        if nested is not None and not is_correlated(nested):
-            looked_for, whole = _looked_for(block, part, named)
-            found.append(_restrict(nested, part, looked_for, matches_wanted(part) if whole else None))
+        if nested is None or is_correlated(nested):
+            continue
+        value = nested.expressions[0].unalias().copy()
+        value_of_row = part.this.find(exp.Column) is not None and part.this.find(exp.Query, exp.Tuple) is None
+        if value_of_row and not is_by_chance(part.this) and matches_wanted(part) is not None:
+            nested.where(exp.EQ(this=value, expression=part.this.copy()), copy=False)
+            part.replace(exp.Exists(this=nested))
+            continue
+        values = _values_looked_for(block, part, named)
+        if values is not None:
+            nested.where(exp.In(this=value, query=exp.Subquery(this=values)), copy=False)
+        found.append(nested)
     return found
-
-
-def _restrict(
-    nested: exp.Select, part: exp.Expr, looked_for: _LookedFor | None, wanted: MatchesWanted | None
-) -> SemiJoinLimit:
-    value = nested.expressions[0].unalias().copy()
-    keys = wanted.keys if wanted is not None else ()
-    if looked_for is None:
-        return SemiJoinLimit(nested)
-    if keys and wanted is not None and part.this.find(exp.Column) is not None and not has_outer_join(nested):
-        same = exp.EQ(this=value, expression=column(PLACES, _VALUE))
-        nested.append("joins", exp.Join(this=looked_for.places(keys), on=same))
-        return SemiJoinLimit(nested, wanted.rows, ordered=True, place=column(PLACES, PLACE))
-    nested.where(exp.In(this=value, query=exp.Subquery(this=looked_for.values())), copy=False)
-    return SemiJoinLimit(nested, wanted.rows if wanted is not None and not keys else None)
 
 
 def _nested_block(part: exp.Expr) -> exp.Select | None:
@@ -374,41 +307,8 @@ def _nested_block(part: exp.Expr) -> exp.Select | None:
     return block if is_plain(block) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _LookedFor:
-    value: exp.Expr
-    items: list[exp.Expr]
-    conditions: list[exp.Expr]
-
-    def values(self, *others: exp.Expr) -> exp.Select:
-        apart = {item.alias_or_name: f"_of_{item.alias_or_name}" for item in self.items}
-        select = exp.Select(expressions=[self.value.copy(), *others])
-        if self.conditions:
-            select.where(*(each.copy() for each in self.conditions), copy=False)
-        for node in nodes_of(select, exp.Column):
-            node.replace(column(apart[node.table], node.name))
-        first, *more = [
-            exp.Table(this=item.this.copy(), alias=table_alias(apart[item.alias_or_name])) for item in self.items
-        ]
-        select.set("from_", exp.From(this=first))
-        select.set("joins", [exp.Join(this=other, kind="CROSS") for other in more] or None)
-        return select
-
-    def places(self, keys: tuple[exp.Expr, ...]) -> exp.Subquery:
-        number = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[key.copy() for key in keys]))
-        numbered = self.values(aliased(number, PLACE))
-        numbered.expressions[0].replace(aliased(numbered.expressions[0].copy(), _VALUE))
-        first = aliased(exp.Min(this=column(_NUMBERED, PLACE)), PLACE)
-        select = exp.Select(
-            expressions=[aliased(column(_NUMBERED, _VALUE), _VALUE), first],
-            from_=exp.From(this=derived(numbered, _NUMBERED)),
-            group=exp.Group(expressions=[column(_NUMBERED, _VALUE)]),
-        )
-        return derived(select, PLACES)
-
-
-def _looked_for(block: exp.Select, part: exp.Expr, named: Container[object]) -> tuple[_LookedFor | None, bool]:
-    """Return what a block looks for, and whether each of its values is that of a row which is kept."""
+def _values_looked_for(block: exp.Select, part: exp.Expr, named: Container[object]) -> exp.Select | None:
+    """Return the query of the values that `x IN (SELECT …)` looks for in rows of its block that may be kept."""
     items, all_joins = list(from_items(block)), block.args.get("joins") or []
     value = part.this
     tables = all(_is_table(item) and item.name not in named for item in items)
@@ -417,14 +317,21 @@ def _looked_for(block: exp.Select, part: exp.Expr, named: Container[object]) -> 
         or has_outer_join(block)
         or any(set(_list_given(join)) - {"this", "on", "kind"} for join in all_joins)
     ):
-        return None, False
+        return None
     if value.find(exp.Query, exp.Tuple) or not is_of_block(value, block) or is_by_chance(value):
-        return None, False
+        return None
     joined = [condition for join in all_joins for condition in conjuncts(join.args.get("on"))]
     parts = [each for each in [*conjuncts(where_of(block)), *joined] if each is not part]
     usable = [each for each in parts if not (has_text(each) or each.find(exp.Query) or is_by_chance(each))]
-    usable = [each for each in usable if is_of_block(each, block)]
-    return _LookedFor(value, items, usable), len(usable) == len(parts)
+    usable = [each.copy() for each in usable if is_of_block(each, block)]
+    select = exp.Select(expressions=[value.copy()]).where(*usable, copy=False)
+    apart = {item.alias_or_name: f"_of_{item.alias_or_name}" for item in items}
+    for node in nodes_of(select, exp.Column):
+        node.replace(column(apart[node.table], node.name))
+    first, *more = [exp.Table(this=item.this.copy(), alias=table_alias(apart[item.alias_or_name])) for item in items]
+    select.set("from_", exp.From(this=first))
+    select.set("joins", [exp.Join(this=other, kind="CROSS") for other in more] or None)
+    return select
 
 
 def _is_table(item: exp.Expr) -> bool:

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from almanaq.suql.catalog.sources import from_items
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.joins import number_in
+from almanaq.suql.plan.joins import conditions_about, rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
-from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, tables_in, where_of
+from almanaq.suql.plan.sites import CLAUSES_OF_FROM, is_of_block, own_columns, parts_beside, where_of
 from almanaq.suql.plan.stages import ROW, SimilarityCall, SimilarityJoin, SimilarityStage
 from almanaq.suql.syntax.nodes import aliased, column, side_of, table
 from almanaq.suql.text_functions import has_text, is_by_chance, is_similarity, own_text_calls
@@ -49,14 +49,9 @@ def joining(block: exp.Select, calls: Sequence[exp.Anonymous]) -> tuple[exp.Anon
 
 def sides_of(block: exp.Select, call: exp.Anonymous) -> list[tuple[exp.Expr, list[exp.Expr]]]:
     """Return the FROM items whose texts a joining call compares, each with what WHERE says of it alone."""
-    parts = [part for part in conjuncts(where_of(block)) if not (has_text(part) or is_by_chance(part))]
-    found = []
-    for text in call.expressions:
-        alias = own_columns(block, text)[0].table
-        item = next(item for item in from_items(block) if item.alias_or_name == alias)
-        own = [part for part in parts if not part.find(exp.Query) and tables_in(part) == {alias}]
-        found.append((item, [part.copy() for part in own]))
-    return found
+    items = {item.alias_or_name: item for item in from_items(block)}
+    sides = [items[own_columns(block, text)[0].table] for text in call.expressions]
+    return [(item, conditions_about(block, item.alias_or_name)) for item in sides]
 
 
 def _bounds(block: exp.Select) -> dict[str, float]:
@@ -65,17 +60,14 @@ def _bounds(block: exp.Select) -> dict[str, float]:
 
 def _top(block: exp.Select) -> tuple[str, int] | None:
     """Return the call that orders a block from its highest on, and how many rows are wanted; None: all are."""
-    order, limit = block.args.get("order"), block.args.get("limit")
-    if order is None or limit is None or not is_plain(block) or is_by_chance(block):
+    order, rows = block.args.get("order"), rows_to_cut(block)
+    if order is None or rows is None or not is_plain(block) or is_by_chance(block):
         return None
     where = where_of(block)
     first = order.expressions[0]
-    numbers = [number_in(clause) for clause in (limit, block.args.get("offset")) if clause is not None]
-    if None in numbers:
-        return None
     if not first.args.get("desc") or not is_similarity(first.this) or (where is not None and has_text(where)):
         return None
-    return first.this.sql(), sum(filter(None, numbers))
+    return first.this.sql(), rows
 
 
 def _find_bound(part: exp.Expr) -> tuple[str, float] | None:

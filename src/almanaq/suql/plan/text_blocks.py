@@ -160,25 +160,27 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
     blocks.expand_output_names(at)
     at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
     evidence: list[tuple[str, str]] = []
-    for item in from_items(at):
-        name = _block_read(item, text_blocks)
-        if name is None or at.args.get("distinct"):  # which a hidden column would take part in
-            continue
+    distinct = at.args.get("distinct") is not None  # a hidden column would take part in it
+    for name, row in [] if distinct else _rows_read(at, text_blocks):
         hidden = f"e{len(evidence)}"
-        if isinstance(item, exp.Subquery):
-            item.this.append("expressions", aliased(column(name, ROW), ROW))
-        row = column(item.alias_or_name, ROW)
         gathered = exp.ArrayAgg(this=row) if blocks.is_aggregated(at) else row
         at.append("expressions", aliased(gathered, hidden))
         evidence.append((name, hidden))
     return query, tuple(evidence)
 
 
-def _block_read(item: exp.Expr, names: set[str]) -> str | None:
-    if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
-        source = item.this.args.get("from_")
-        item = source.this if source is not None and not item.this.args.get("joins") else item
-    return item.name if isinstance(item, exp.Table) and item.name in names else None
+def _rows_read(block: exp.Select, names: set[str]) -> list[tuple[str, exp.Column]]:
+    """Return the text blocks that a block reads, with their rows; derived tables on the way are made to show them."""
+    found = []
+    for item in from_items(block):
+        if isinstance(item, exp.Table) and item.name in names:
+            found.append((item.name, column(item.alias_or_name, ROW)))
+        elif isinstance(item, exp.Subquery) and isinstance(item.this, exp.Select) and blocks.is_plain(item.this):
+            for number, (name, row) in enumerate(_rows_read(item.this, names)):
+                label = f"{ROW}_{number}"
+                item.this.append("expressions", aliased(row, label))
+                found.append((name, column(item.alias_or_name, label)))
+    return found
 
 
 _TITLE = 120
