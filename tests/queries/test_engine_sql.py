@@ -44,8 +44,8 @@ BOTH = (
     f"WITH a AS (SELECT id, stars, body FROM places) SELECT id FROM a WHERE {CALM} = 'Yes' "
     "AND EXISTS (SELECT 1 FROM places WHERE places.id = a.stars + 2) ORDER BY id",
     # a group key with a nested query, in a member of WITH
-    f"WITH a AS (SELECT CASE WHEN stars IN (SELECT b.id FROM places AS b) THEN {CALM} END AS calm, count(*) AS n FROM places "
-    f"GROUP BY CASE WHEN stars IN (SELECT b.id FROM places AS b) THEN {CALM} END) "
+    f"WITH a AS (SELECT CASE WHEN stars IN (SELECT b.id FROM places AS b) THEN {CALM} END AS calm, count(*) AS n "
+    f"FROM places GROUP BY CASE WHEN stars IN (SELECT b.id FROM places AS b) THEN {CALM} END) "
     "SELECT c.calm, d.n FROM a AS c JOIN a AS d ON c.calm = d.calm ORDER BY ALL",
     # ORDER BY means an output before what USING merges
     "SELECT b.* FROM places AS a LEFT JOIN (SELECT id, city FROM places WHERE stars > 3) AS b USING (id) "
