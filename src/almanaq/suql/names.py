@@ -223,12 +223,13 @@ def _write_semi_joins(tree: exp.Query) -> None:
             continue
         joins = block.args["joins"]
         place = next(number for number, each in enumerate(joins) if each is join)
-        if join.args.get("method") or any(side_of(later) in ("RIGHT", "FULL") for later in joins[place:]):
-            raise UnsupportedError(
-                "SEMI and ANTI joins that are NATURAL, or come before a RIGHT or FULL JOIN, are not supported beside "
-                "text functions: write WHERE EXISTS (…), or the join in a query of its own in FROM"
-            )
         first = block.args["from_"].this
+        kept_later = any(side_of(later) in ("RIGHT", "FULL") for later in joins[place:])
+        if join.args.get("method") or (kept_later and (place or not first.alias_or_name)):
+            raise UnsupportedError(
+                "SEMI and ANTI joins that are NATURAL, or come between another join and a RIGHT or FULL JOIN, are not "
+                "supported beside text functions: write WHERE EXISTS (…), or the join in a query of its own in FROM"
+            )
         if using and (place or not first.alias_or_name or not item.alias_or_name):
             raise UnsupportedError("SEMI and ANTI joins with USING take two items beside text functions: write ON")
         sides = first.alias_or_name, item.alias_or_name
@@ -238,8 +239,13 @@ def _write_semi_joins(tree: exp.Query) -> None:
         parts += [join.args["on"]] if join.args.get("on") is not None else []
         join.pop()
         rows = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=item)).where(*parts, copy=False)
-        found = exp.Exists(this=rows)
-        block.where(exp.Not(this=found) if "ANTI" in kinds else found, copy=False)
+        found: exp.Expr = exp.Exists(this=rows)
+        found = exp.Not(this=found) if "ANTI" in kinds else found
+        if kept_later:  # which gives rows without a partner: the condition is of the first item alone
+            source = exp.Select(expressions=[exp.Star()], from_=exp.From(this=first)).where(found, copy=False)
+            block.args["from_"].set("this", derived(source, first.alias_or_name))
+        else:
+            block.where(found, copy=False)
 
 
 def _select_limits(tree: exp.Query) -> None:
