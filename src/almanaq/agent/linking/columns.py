@@ -101,6 +101,12 @@ class LinkedColumn:
         return self.kind in ("text", "boolean") and 0 < self.distinct <= 60 and not self.names_rows
 
     @property
+    def may_be_flag(self) -> bool:
+        """Whether it is of whole numbers of which only 0 and 1 were seen: they may say no and yes."""
+        plain = self.kind == "number" and not (self.is_identifier or self.cast or self.column.private)
+        return plain and set(self.column.samples) == {"0", "1"} and "int" in self.column.type.casefold()
+
+    @property
     def is_measurable(self) -> bool:
         """Whether its numbers can be compared and put together."""
         return self.kind == "number" and not self.is_identifier

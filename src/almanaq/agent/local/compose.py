@@ -23,13 +23,17 @@ _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|d
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
-_BARE = frozenset("exist exists existing available please list listed table tables database data records".split())
+_BARE = frozenset("exist exists existing available please appear appears altogether there overall given included recorded list listed table tables database data records".split())
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
+_TIED = 0.75
+"""How surely a verb of which nothing is known says no more than the value after it."""
+_TIES = frozenset("from in at to by with on of for before after between since during".split())
+_TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
 
@@ -61,6 +65,7 @@ class Composer(Ranking):
         self._rank()
         self.conditions.missing_tests()
         self._sort()
+        self.conditions.present_tests()
         self.conditions.boolean_tests()
         self._compare_with_others()
         self._limit_by_number()
@@ -69,10 +74,27 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _take_ties(self) -> None:
+        """Take verbs that only tie a value to its noun, as "flights departing from Oslo" does where one column has it."""
+        sentence = self.sentence
+        for i in [] if self.searches else list(sentence.of("unknown")):
+            word = sentence.text(i)
+            k = sentence.neighbour(i, 1, gap=2, over=("by",))
+            tied = word.endswith(("ed", "ing")) and word not in english().telling and len(word) > 4
+            test = next((t for t in self.conditions.tests if t.place == k), None)
+            if not tied or test is None or k is None or test.negated or sentence.text(i + 1) not in _TIES:
+                continue
+            value = sentence.items[k]
+            sure = value.kind == "value" and len({id(m.column) for m in value.meanings}) == 1
+            if sure or (value.kind == "period" and set(test.column.words) <= _TIMES):
+                sentence.take(i)
+                self.choices.doubt(_TIED, f"{word} is only a tie")
 
     def _take_shown(self) -> None:
         """Take the columns that are left: they are to be shown, or to be put together where there are groups."""
