@@ -240,7 +240,11 @@ def orders(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield "most first", "youngest first": in what direction groups or rows are put, and by what where that is said."""
     for span in superlatives(tokens[:-1]):
         meant: Superlative = span.meanings[0]
-        if tokens[span.last].folded != "first" or meant.limit is not None or not (span.first and span.last - span.first < 4):
+        if (
+            tokens[span.last].folded != "first"
+            or meant.limit is not None
+            or not (span.first and span.last - span.first < 4)
+        ):
             continue
         down = meant.extreme in ("most", "top", "common")
         if meant.extreme == "measured" and meant.measured:

@@ -247,7 +247,7 @@ def name_column(columns: Sequence[LinkedColumn]) -> LinkedColumn:
         called = next((c for c in texts if c.words == wanted), None)
         if called is not None:
             return called
-    named = [c for c in texts if "name" in c.roles and not c.is_category]  # `race_name` names no patient
+    named = [c for c in texts if ("name" in c.roles or c.words[-1].endswith("name")) and not c.is_category]
     named.sort(key=lambda c: not c.names_rows)
     telling = [c for c in texts if c.names_rows]
     first = [c for c in columns[:1] if c.is_identifier]

@@ -340,7 +340,9 @@ def _holdings(tokens: Sequence[Token], question: str, index: CatalogIndex) -> It
 
 def _is_held(text: str, said: str, index: CatalogIndex) -> bool:
     """Return whether a text is a value by itself, and nothing says that it is a part of a word."""
-    literal = {"word", "words", "letter", "letters", "string", "substring", "text", "phrase"} & set(said.casefold().split())
+    literal = {"word", "words", "letter", "letters", "string", "substring", "text", "phrase"} & set(
+        said.casefold().split()
+    )
     return not literal and bool(index.values_spelled(text) or index.values_of_stems(stems(text)))
 
 

@@ -135,6 +135,11 @@ def derived_forms(word: str) -> frozenset[str]:
     return frozenset((word, *found, *(form + "e" for form in found)))
 
 
+def is_verb_form(word: str) -> bool:
+    """Return whether a word may be a past form or a participle: "painted", "built", "leaving"."""
+    return word in _FORMS["past"] or (len(word) > 4 and word.endswith(("ed", "ing")))
+
+
 def is_plural(token: Token) -> bool:
     """Return whether a word has a plural ending."""
     return token.folded != token.stem and not token.folded.endswith("'s")

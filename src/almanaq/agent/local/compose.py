@@ -12,6 +12,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
@@ -23,15 +24,18 @@ _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|d
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
-_BARE = frozenset("exist exists existing available please appear appears altogether there overall given included recorded list listed table tables database data records".split())
+_BARE = frozenset(
+    "exist exists existing available please appear appears altogether there overall given included recorded list listed table tables database data records".split()
+)
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
-_TIED = 0.75
-"""How surely a verb of which nothing is known says no more than the value after it."""
+_TIED, _TOLD = 0.75, 0.8
+"""How surely a verb of which nothing is known says no more than the value after it, and a word no more than the brackets
+after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -86,7 +90,11 @@ class Composer(Ranking):
         for i in [] if self.searches else list(sentence.of("unknown")):
             word = sentence.text(i)
             k = sentence.neighbour(i, 1, gap=2, over=("by",))
-            tied = word.endswith(("ed", "ing")) and word not in english().telling and len(word) > 4
+            if sentence.text(i + 1) == "(" and k is not None and sentence.used[k]:
+                sentence.take(i)
+                self.choices.doubt(_TOLD, f"{word} is what the brackets say")
+                continue
+            tied = is_verb_form(word) and word not in english().telling
             test = next((t for t in self.conditions.tests if t.place == k), None)
             if not tied or test is None or k is None or test.negated or sentence.text(i + 1) not in _TIES:
                 continue
@@ -217,6 +225,8 @@ class Composer(Ranking):
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        if self.counts and not self.names_main and spec.conditions and self._is_listed_elsewhere():
+            self.choices.doubt(0.5, "rows, or others that lead to them")
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
         if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
@@ -232,6 +242,19 @@ class Composer(Ranking):
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         return self._rows(spec)
+
+    def _is_listed_elsewhere(self) -> bool:
+        """Return whether a verb says that things of a list were recorded, used or sold, which rows of another table say."""
+        acted = any(
+            item.how == "verb" or self.sentence.text(k) in ("recorded", "used", "uses", "use", "listed")
+            for k, item in enumerate(self.sentence.items)
+        )
+        others = (r.name for r in self.world.catalog.relations if r is not self.main)
+        single = self.world.is_single
+        return acted and any(
+            self.main.name in self.world.graph.ways(o) and single(o, self.main.name) and not single(self.main.name, o)
+            for o in others
+        )
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
@@ -352,6 +375,11 @@ class Composer(Ranking):
             own = test.column.relation
             if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
+        if len(self.shown) == 1 and self.shown[0].relation is self.main and self.world.is_unique(self.shown[0]):
+            # What alone is asked for tells rows apart: it is them, and their name belongs to it.
+            columns |= {
+                plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
+            }
         return replace(spec, columns=tuple(columns), distinct=not any(c.names_rows for c in self.shown))
 
     def _about_entity(self, entity: Test) -> str:

@@ -187,7 +187,10 @@ class Conditions:
         before = self.sentence.items[i - 1] if i else None
         if before is None or before.kind != "value":
             return False
-        return any(m.column.words == ("first", *column.words[1:]) and m.column.relation is column.relation for m in before.meanings)
+        return any(
+            m.column.words == ("first", *column.words[1:]) and m.column.relation is column.relation
+            for m in before.meanings
+        )
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -533,6 +536,7 @@ class Conditions:
         verbs = [
             t.folded
             for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
+            if t.stem == t.folded or t.stem not in english().row_nouns
         ]
         for name in self.world.graph.ways(self.main.name):
             for column in self.world.columns(name):
@@ -619,11 +623,16 @@ class Conditions:
             having = before[1:2] if articled else before[:1]
             counted = sentence.has_kind("count", "share") or articled
             after = sentence.neighbour(i, 1, gap=1)
-            compared_with = after is not None and sentence.items[after].kind in ("compare", "number", "value", "than", "hold")
+            compared_with = after is not None and sentence.items[after].kind in (
+                "compare",
+                "number",
+                "value",
+                "than",
+                "hold",
+            )
             if not counted or compared_with or having not in (["with"], ["have"], ["has"], ["having"]):
                 continue
-            lacks = lambda c: c.kind in ("text", "date") or c.is_identifier  # noqa: E731
-            column = self.column(i, lacks, "present")
+            column = self.column(i, lambda c: c.kind in ("text", "date") or c.is_identifier, "present")
             missing = is_missing(plain(column)) if column is not None else None
             if column is None or missing is None or column.relation is not self.main:
                 continue

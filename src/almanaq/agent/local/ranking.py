@@ -267,6 +267,8 @@ class Ranking(Figures):
         grouped = [c for each in self.groups if (c := self.world.column_of(each)) is not None]
         known = self.world.index.measured_by(measured or (), [self.main.name])
         column = next((c for c, _ in known if any(c is each for each in grouped)), None)
+        if self.sentence.text(i) == "in order":
+            column = grouped[0] if grouped else None
         if column is not None:
             return plain(column)
         if self.groups and not self.measures:
