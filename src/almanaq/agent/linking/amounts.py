@@ -237,7 +237,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
 
 
 def orders(tokens: Sequence[Token]) -> Iterator[Span]:
-    """Yield "most first", "youngest first": in what direction groups or rows are put, and by what where that is said."""
+    """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
     for span in superlatives(tokens[:-1]):
         meant: Superlative = span.meanings[0]
         if (

@@ -217,9 +217,9 @@ class CatalogIndex:
         add((stem(known.abbreviations.get(word, word)) for word in words), 0.97)
         if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
             add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
-        head = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
-        if head and head != words:
-            add(head, 0.97)  # "Protein (g)", "Iron; fe"
+        heading = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
+        if heading and heading != words:
+            add(heading, 0.97)  # "Protein (g)", "Iron; fe"
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]

@@ -25,7 +25,8 @@ _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|we
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
-    "exist exists existing available please appear appears altogether there overall given included recorded list listed table tables database data records".split()
+    "exist exists existing available please appear appears altogether there overall given included recorded list "
+    "listed table tables database data records".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -34,8 +35,7 @@ _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fr
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _TIED, _TOLD = 0.75, 0.8
-"""How surely a verb of which nothing is known says no more than the value after it, and a word no more than the brackets
-after it."""
+"""How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -85,7 +85,7 @@ class Composer(Ranking):
         return spec
 
     def _take_ties(self) -> None:
-        """Take verbs that only tie a value to its noun, as "flights departing from Oslo" does where one column has it."""
+        """Take verbs that only tie a value to its noun: "flights departing from Oslo", where one column has it."""
         sentence = self.sentence
         for i in [] if self.searches else list(sentence.of("unknown")):
             word = sentence.text(i)
@@ -195,8 +195,14 @@ class Composer(Ranking):
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
         k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
-        if self._column_at(k, lambda c: c.is_measurable, "share") is not None:
-            raise NotComposed  # a share of an amount is none of the rows
+        whole = (
+            getattr(self.sentence.items[k].meanings[0], "thing", None) if k is not None and self._is_column(k) else None
+        )
+        if isinstance(whole, LinkedColumn) and k is not None:
+            if whole.is_measurable:
+                raise NotComposed  # a share of an amount is none of the rows
+            if whole.relation is self.main and self.world.is_unique(whole):
+                self.sentence.take(k)  # each has one row
         part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=count()))
@@ -244,7 +250,7 @@ class Composer(Ranking):
         return self._rows(spec)
 
     def _is_listed_elsewhere(self) -> bool:
-        """Return whether a verb says that things of a list were recorded, used or sold, which rows of another table say."""
+        """Return whether a verb says that things of a list were recorded or used, which rows of another table say."""
         acted = any(
             item.how == "verb" or self.sentence.text(k) in ("recorded", "used", "uses", "use", "listed")
             for k, item in enumerate(self.sentence.items)

@@ -250,7 +250,7 @@ class Conditions:
         between: Sequence[str],
         listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]],
     ) -> bool:
-        """Return whether values that are counted are all that there are: "the number of men and women" is two numbers."""
+        """Return whether the values counted are all that there are: "the number of men and women" is two."""
         before = self.sentence.neighbour(first, -1, gap=1)
         if before is None or self.sentence.items[before].kind != "count" or "and" not in between:
             return False
@@ -412,6 +412,11 @@ class Conditions:
                 if column is not None:
                     sentence.take(i, k)
                     condition = self._equal_number(column, meant)
+                    than = sentence.neighbour(k, -1, gap=1) if step < 0 else None
+                    if than is not None and sentence.items[than].kind == "than" and not sentence.used[than]:
+                        sentence.take(than)  # "above magnitude 5"
+                        comparison = Comparison(sentence.items[than].meanings[0][0], (meant.value,), meant.unit)
+                        condition = self.compare(compared(column), comparison, column)
                     if self.world.graph.finds(column.relation.name, condition) is False:
                         self.choices.doubt(0.5, "a number that no row has")
                     self._add(i, column, condition)
@@ -615,7 +620,7 @@ class Conditions:
             self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
 
     def present_tests(self) -> None:
-        """Turn "stations with a lift", "how many have a caption" into tests that there is a value, where some lack it."""
+        """Turn "stations with a lift", "how many have a caption" into tests that there is a value."""
         sentence = self.sentence
         for i in list(sentence.of("column")):
             before = sentence.words_before(i, 2)

@@ -81,7 +81,7 @@ class Ranking(Figures):
             rows = after.kind == "noun" and after.how == "row"
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
-                if not self.groups and not self._group_by_subject():
+                if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
                     raise NotComposed
                 self._rank_groups(self._total_rows(("most", k), 0.7), down, meant)
                 return
@@ -259,7 +259,7 @@ class Ranking(Figures):
                 self.order.append((figure, down))
 
     def _figure_in_order(self, i: int) -> exp.Expr | None:
-        """Return what a direction puts groups in order by: the column that "youngest first" measures, else the figure."""
+        """Return what a direction is of: the column that "youngest first" measures, else the figure."""
         measured = self.sentence.items[i].meanings[1:] and self.sentence.items[i].meanings[1]
         if not self.measures and not self.groups and measured and not self.order:
             found = self.world.index.measured_by(measured, [self.main.name])
