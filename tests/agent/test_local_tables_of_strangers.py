@@ -57,6 +57,7 @@ def test_headings_and_flags_are_known_by_what_people_say(question, part):
         ("fastest lap time", "ORDER BY lap_time ASC LIMIT 1"),
         ("slowest lap time", "ORDER BY lap_time DESC LIMIT 1"),
         ("number of men and women", "GROUP BY sex"),
+        ("average lap time of men and women", "GROUP BY sex"),
         ("the most common age", "GROUP BY age ORDER BY COUNT(*) DESC LIMIT"),
         ("which harbour has the most records?", "GROUP BY harbour ORDER BY COUNT(*) DESC LIMIT 1"),
         ("how many records per day", "CAST(started AS DATE)"),

@@ -252,7 +252,9 @@ class Conditions:
     ) -> bool:
         """Return whether the values counted are all that there are: "the number of men and women" is two."""
         before = self.sentence.neighbour(first, -1, gap=1)
-        if before is None or self.sentence.items[before].kind != "count" or "and" not in between:
+        counted = before is not None and self.sentence.items[before].kind == "count"
+        averaged = any(item.meanings in (("AVG",), ("MEDIAN",)) for item in self.sentence.items)
+        if not (counted or averaged) or "and" not in between:
             return False
         held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}
         named = {m.value for _, _, meant in listed for m in meant}
@@ -637,7 +639,12 @@ class Conditions:
             )
             if not counted or compared_with or having not in (["with"], ["have"], ["has"], ["having"]):
                 continue
-            column = self.column(i, lambda c: c.kind in ("text", "date") or c.is_identifier, "present")
+            whole = articled and not sentence.has_kind("aggregate", "superlative")
+
+            def fits(column: LinkedColumn, whole: bool = whole) -> bool:
+                return column.kind in ("text", "date") or column.is_identifier or (whole and column.kind == "number")
+
+            column = self.column(i, fits, "present")
             missing = is_missing(plain(column)) if column is not None else None
             if column is None or missing is None or column.relation is not self.main:
                 continue
