@@ -89,7 +89,7 @@ def number_at(tokens: Sequence[Token], at: int) -> tuple[float, int] | None:
     article = folded in ("a", "an") and at + 1 < len(tokens) and tokens[at + 1].folded in MAGNITUDES
     if match:
         value = float(match[1]) * MAGNITUDES.get(match[2] or "", 1.0)
-    elif (folded in SPELLED and folded != "zero") or article:
+    elif folded in SPELLED or article:
         value = SPELLED.get(folded, 1.0)
     else:
         return None
@@ -234,6 +234,23 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
             elif kind == "extreme" and not (first and tokens[first - 1].folded == "at"):
                 adjective = next((m for t in tokens[first:last] if (m := known.measured_by(t.folded))), None)
                 yield from _ranked(tokens, first, last, Superlative(detail, adjective))
+
+
+def orders(tokens: Sequence[Token]) -> Iterator[Span]:
+    """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
+    for span in superlatives(tokens[:-1]):
+        meant: Superlative = span.meanings[0]
+        if (
+            tokens[span.last].folded != "first"
+            or meant.limit is not None
+            or not (span.first and span.last - span.first < 4)
+        ):
+            continue
+        down = meant.extreme in ("most", "top", "common")
+        if meant.extreme == "measured" and meant.measured:
+            down = meant.measured[0][1]
+        direction = "descending" if down else "ascending"
+        yield Span(span.first, span.last + 1, "direction", (direction, meant.measured), 1.2 * (span.size + 1))
 
 
 def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) -> Iterator[Span]:

@@ -101,6 +101,12 @@ class LinkedColumn:
         return self.kind in ("text", "boolean") and 0 < self.distinct <= 60 and not self.names_rows
 
     @property
+    def may_be_flag(self) -> bool:
+        """Whether it is of whole numbers of which only 0 and 1 were seen: they may say no and yes."""
+        plain = self.kind == "number" and not (self.is_identifier or self.cast or self.column.private)
+        return plain and set(self.column.samples) == {"0", "1"} and "int" in self.column.type.casefold()
+
+    @property
     def is_measurable(self) -> bool:
         """Whether its numbers can be compared and put together."""
         return self.kind == "number" and not self.is_identifier
@@ -241,7 +247,7 @@ def name_column(columns: Sequence[LinkedColumn]) -> LinkedColumn:
         called = next((c for c in texts if c.words == wanted), None)
         if called is not None:
             return called
-    named = [c for c in texts if "name" in c.roles and not c.is_category]  # `race_name` names no patient
+    named = [c for c in texts if ("name" in c.roles or c.words[-1].endswith("name")) and not c.is_category]
     named.sort(key=lambda c: not c.names_rows)
     telling = [c for c in texts if c.names_rows]
     first = [c for c in columns[:1] if c.is_identifier]

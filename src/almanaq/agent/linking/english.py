@@ -28,6 +28,8 @@ SPELLED = {
 }
 """Numbers as words."""
 
+_SHORTEST_CORRECTED = 5
+
 _SECTIONS = {
     **{"aggregates": "aggregate", "operators": "operator", "after_number": "after", "periods": "part"},
     **{"order": "order", "counts": "count", "distinct": "distinct", "by": "by", "and": "and", "empty": "silent"},
@@ -51,6 +53,8 @@ class English:
         roles: what a column is about, by the words of its name.
         unit_roles: words beside a number and the roles of the columns that it is of.
         same_values: groups of words that name one value; the first four are a scale of prices.
+        telling: verbs that leave rows out.
+        vocabulary: the longer words that do something in a question, by which misspelt ones are known.
         additive, rates: words of columns whose sum means something, and of those that only an average puts together.
     """
 
@@ -76,6 +80,8 @@ class English:
     additive: frozenset[str]
     rates: frozenset[str]
     same_values: tuple[tuple[str, ...], ...]
+    telling: frozenset[str]
+    vocabulary: frozenset[str]
 
     def measured_by(self, word: str) -> Measured | None:
         """Return what a comparative or superlative of one word measures ("heaviest", "heavier"); None for others."""
@@ -131,6 +137,14 @@ def english() -> English:
         frozenset(data["sums"]["additive"]),
         frozenset(data["sums"]["rates"]),
         tuple(tuple(group.split(",")) for group in data["value_synonyms"]),
+        frozenset(data["telling"]["verbs"]),
+        frozenset(
+            word
+            for phrase, (kind, _) in phrases.items()
+            if kind in ("aggregate", "count", "distinct", "missing", "share", "superlative", "direction")
+            for word in phrase
+            if len(word) >= _SHORTEST_CORRECTED
+        ),
     )
 
 

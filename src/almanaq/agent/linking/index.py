@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from itertools import islice
@@ -35,13 +35,15 @@ LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _FEW = 60
+_PARTED = re.compile(r"\s*[;:(\[|]")
+"""What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
-_UNSAID_ENDS = frozenset("on usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent".split())
+_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent".split())
 """Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
 
@@ -215,6 +217,9 @@ class CatalogIndex:
         add((stem(known.abbreviations.get(word, word)) for word in words), 0.97)
         if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
             add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
+        heading = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
+        if heading and heading != words:
+            add(heading, 0.97)  # "Protein (g)", "Iron; fe"
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
@@ -386,6 +391,8 @@ class CatalogIndex:
 
     def _index_values(self, column: LinkedColumn) -> LinkedColumn:
         """Make the values of a column findable; give the column with what they say of its kind."""
+        if column.may_be_flag and {*map(str, self._read(column.relation.name, column.name, 3))} == {"0", "1"}:
+            return replace(column, kind="boolean", yes="1", no="0")
         if column.kind != "text" or column.column.private:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from almanaq.agent.linking.amounts import averages, comparisons, numbers, periods, superlatives
+from almanaq.agent.linking.amounts import averages, comparisons, numbers, orders, periods, superlatives
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
 from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
+from almanaq.text.words import edit_distance
 
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
 _NOT_ALONE = frozenset("name value number type code date time day year month id amount total level list".split())
@@ -21,7 +22,10 @@ _TERM = 1.16
 """How much more a word means what somebody defined than a column or relation of its name."""
 _LOOSE = 300
 """Values of a list column beyond which its items may be any words."""
-_SILENT, _HAVING, _UNKNOWN = 0.4, 0.35, 0.05
+_SHORTEST_MISSPELT = 5
+_SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
+_PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
+"""What may be said after the name of a column, and adds nothing."""
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
 
@@ -67,8 +71,31 @@ def link(question: str, index: CatalogIndex) -> Links:
     [('column', 0, 2), ('silent', 2, 3), ('value', 3, 4)]
     """
     tokens = tokenize(question)
+    links = _link(tokens, question, index)
+    corrected = _correct(links, index)
+    return links if corrected is None else _link(corrected, question, index, tokens)
+
+
+def _correct(links: Links, index: CatalogIndex) -> tuple[Token, ...] | None:
+    """Return the tokens with misspelt words of English put right ("avrage"); None where there are none."""
+    unknown = {span.first for span in links.covers[0] if span.kind == "unknown"} if links.covers else set()
+    corrected = list(links.tokens)
+    for i in unknown:
+        word = links.tokens[i].folded
+        if not word.isalpha() or len(word) < _SHORTEST_MISSPELT or english().is_common(word):
+            continue
+        near = [known for known in english().vocabulary if known[0] == word[0] and edit_distance(word, known, 1) == 1]
+        if len(near) == 1 and index.nearest_name(word) is None:
+            corrected[i] = replace(corrected[i], folded=near[0], stem=stem(near[0]))
+    return tuple(corrected) if corrected != list(links.tokens) else None
+
+
+def _link(
+    tokens: tuple[Token, ...], question: str, index: CatalogIndex, written: tuple[Token, ...] | None = None
+) -> Links:
+    """Link tokens; those that are not as `written` mark what comes of them."""
     found = [*_phrases(tokens, index), *numbers(tokens), *comparisons(tokens), *superlatives(tokens), *averages(tokens)]
-    found += periods(tokens, question, index.today())
+    found += [*orders(tokens), *periods(tokens, question, index.today())]
     found += _names(tokens, index)
     found += _values(tokens, question, index)
     found += _price_signs(tokens, index)
@@ -78,6 +105,10 @@ def link(question: str, index: CatalogIndex) -> Links:
     unsaid = [span for span in covers[0] if span.kind == "unknown" or span.how == "verb"] if covers else []
     if unsaid:
         found += _other_forms(tokens, question, index, [span for span in unsaid if span.kind == "unknown"])
+    found += _row_nouns(tokens)
+    for i in [i for i, token in enumerate(written or ()) if token != tokens[i]]:
+        how = f"misspelt:{tokens[i].folded}"
+        found = [replace(s, how=s.how or how) if s.first <= i < s.last else s for s in found]
     spans = (*found, *_silent_or_unknown(tokens))
     return Links(question, tokens, spans, tuple(best_covers(spans, len(tokens))))
 
@@ -92,6 +123,13 @@ def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
             yield Span(i, i + 1, "silent", (), _HAVING, "verb")
         else:
             yield Span(i, i + 1, "unknown", (), _UNKNOWN)
+
+
+def _row_nouns(tokens: Sequence[Token]) -> Iterator[Span]:
+    """Yield the words that mean the rows of any table, as "records" does, where they are no verb."""
+    for i, token in enumerate(tokens):
+        if is_plural(token) and token.stem in english().row_nouns and token.folded in english().silent:
+            yield Span(i, i + 1, "noun", (), _ROWS, "row")
 
 
 def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
@@ -156,6 +194,9 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if silent and key[0] in ("a", "i", "to", "no", "in", "is", "as", "it"):
                 continue
+            if named[0].how != "part" and last < len(tokens) and tokens[last].stem in _PADDING:
+                padded = index.columns_named((*key, tokens[last].stem))
+                last, size = (last, size) if padded else (last + 1, size + 1)  # "the carrier code" is the carrier
             best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
             close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)
             weight = best * size * (0.99 if not silent else 0.7)
@@ -301,9 +342,19 @@ def _holdings(tokens: Sequence[Token], question: str, index: CatalogIndex) -> It
             columns = tuple(n for n in named if isinstance(n.thing, LinkedColumn) and n.thing.kind in kinds)
             inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
             text = match["text"].strip().strip("\"'“”‘’`").strip()
+            if text == match["text"].strip() and "contain" in match[0] and _is_held(text, match[0], index):
+                continue  # drinks that contain gin do not say so in their name
             if columns and inside and text:
                 holding = Holding(columns, form, text)
                 yield Span(inside[0], inside[-1] + 1, "hold", (holding,), 1.05 * len(inside) + 0.5)
+
+
+def _is_held(text: str, said: str, index: CatalogIndex) -> bool:
+    """Return whether a text is a value by itself, and nothing says that it is a part of a word."""
+    literal = {"word", "words", "letter", "letters", "string", "substring", "text", "phrase"} & set(
+        said.casefold().split()
+    )
+    return not literal and bool(index.values_spelled(text) or index.values_of_stems(stems(text)))
 
 
 def _other_forms(

@@ -14,6 +14,10 @@ from almanaq.suql.catalog.terms import Term
 _FORMS = tomllib.loads(files("almanaq.agent.linking").joinpath("forms.toml").read_text("utf-8"))
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _UNIT_END = re.compile(r"(?<=[a-z])(km|m|mi)(2|3)$")
+_GLUED = re.compile(
+    r"(height|weight|length|width|depth|distance|area|speed|elevation|altitude|temp|temperature|duration|mass)"
+    r"(cm|mm|km|kg|ft|lb|lbs|mph|kmh|min|sec|m|f|c|g|s)$"
+)
 _TOKEN = re.compile(
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])|\d+\.\d+(?![\w.])|[^\W_]+(?:['’](?:t|re|ve|ll|d|m)\b)?|['’]s\b|[<>!]=|\$+|\S"
 )
@@ -101,7 +105,7 @@ def stems(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=16_384)
 def identifier_stems(identifier: str) -> tuple[str, ...]:
     """Return the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
-    parts = _PARTS.findall(_UNIT_END.sub(r"_\1_\2", identifier))
+    parts = _PARTS.findall(_GLUED.sub(r"\1_\2", _UNIT_END.sub(r"_\1_\2", identifier)))
     return tuple(stem(fold(part)) for part in parts)
 
 
@@ -129,6 +133,11 @@ def derived_forms(word: str) -> frozenset[str]:
     found = {word.removesuffix(ending) for ending in _DERIVING if word.endswith(ending)}
     found = {form for form in found if len(form) > _SHORTEST_ROOT}
     return frozenset((word, *found, *(form + "e" for form in found)))
+
+
+def is_verb_form(word: str) -> bool:
+    """Return whether a word may be a past form or a participle: "painted", "built", "leaving"."""
+    return word in _FORMS["past"] or (len(word) > 4 and word.endswith(("ed", "ing")))
 
 
 def is_plural(token: Token) -> bool:

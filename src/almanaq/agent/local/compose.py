@@ -12,6 +12,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.ranking import Ranking
@@ -23,13 +24,20 @@ _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|d
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
-_BARE = frozenset("exist exists existing available please list listed table tables database data records".split())
+_BARE = frozenset(
+    "exist exists existing available please appear appears altogether there overall given included recorded list "
+    "listed table tables database data records".split()
+)
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
+_TIED, _TOLD = 0.75, 0.8
+"""How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
+_TIES = frozenset("from in at to by with on of for before after between since during".split())
+_TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
 
@@ -61,6 +69,7 @@ class Composer(Ranking):
         self._rank()
         self.conditions.missing_tests()
         self._sort()
+        self.conditions.present_tests()
         self.conditions.boolean_tests()
         self._compare_with_others()
         self._limit_by_number()
@@ -69,10 +78,31 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _take_ties(self) -> None:
+        """Take verbs that only tie a value to its noun: "flights departing from Oslo", where one column has it."""
+        sentence = self.sentence
+        for i in [] if self.searches else list(sentence.of("unknown")):
+            word = sentence.text(i)
+            k = sentence.neighbour(i, 1, gap=2, over=("by",))
+            if sentence.text(i + 1) == "(" and k is not None and sentence.used[k]:
+                sentence.take(i)
+                self.choices.doubt(_TOLD, f"{word} is what the brackets say")
+                continue
+            tied = is_verb_form(word) and word not in english().telling
+            test = next((t for t in self.conditions.tests if t.place == k), None)
+            if not tied or test is None or k is None or test.negated or sentence.text(i + 1) not in _TIES:
+                continue
+            value = sentence.items[k]
+            sure = value.kind == "value" and len({id(m.column) for m in value.meanings}) == 1
+            if sure or (value.kind == "period" and set(test.column.words) <= _TIMES):
+                sentence.take(i)
+                self.choices.doubt(_TIED, f"{word} is only a tie")
 
     def _take_shown(self) -> None:
         """Take the columns that are left: they are to be shown, or to be put together where there are groups."""
@@ -165,8 +195,14 @@ class Composer(Ranking):
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
         self.counts = True
         k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
-        if self._column_at(k, lambda c: c.is_measurable, "share") is not None:
-            raise NotComposed  # a share of an amount is none of the rows
+        whole = (
+            getattr(self.sentence.items[k].meanings[0], "thing", None) if k is not None and self._is_column(k) else None
+        )
+        if isinstance(whole, LinkedColumn) and k is not None:
+            if whole.is_measurable:
+                raise NotComposed  # a share of an amount is none of the rows
+            if whole.relation is self.main and self.world.is_unique(whole):
+                self.sentence.take(k)  # each has one row
         part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=count()))
@@ -195,6 +231,8 @@ class Composer(Ranking):
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        if self.counts and not self.names_main and spec.conditions and self._is_listed_elsewhere():
+            self.choices.doubt(0.5, "rows, or others that lead to them")
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
         if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
@@ -210,6 +248,19 @@ class Composer(Ranking):
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         return self._rows(spec)
+
+    def _is_listed_elsewhere(self) -> bool:
+        """Return whether a verb says that things of a list were recorded or used, which rows of another table say."""
+        acted = any(
+            item.how == "verb" or self.sentence.text(k) in ("recorded", "used", "uses", "use", "listed")
+            for k, item in enumerate(self.sentence.items)
+        )
+        others = (r.name for r in self.world.catalog.relations if r is not self.main)
+        single = self.world.is_single
+        return acted and any(
+            self.main.name in self.world.graph.ways(o) and single(o, self.main.name) and not single(self.main.name, o)
+            for o in others
+        )
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
@@ -330,6 +381,11 @@ class Composer(Ranking):
             own = test.column.relation
             if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
+        if len(self.shown) == 1 and self.shown[0].relation is self.main and self.world.is_unique(self.shown[0]):
+            # What alone is asked for tells rows apart: it is them, and their name belongs to it.
+            columns |= {
+                plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
+            }
         return replace(spec, columns=tuple(columns), distinct=not any(c.names_rows for c in self.shown))
 
     def _about_entity(self, entity: Test) -> str:

@@ -25,6 +25,7 @@ from almanaq.agent.local.spec import (
     day,
     has_item,
     is_missing,
+    is_there,
     like,
     number,
     one_of,
@@ -151,11 +152,14 @@ class Conditions:
             if not weight:
                 continue
             loose = meaning.how == "item" and column.distinct > 300
-            weight *= {"": 1.0, "item": 0.8 if loose else 1.0, "form": 0.95, "code": 0.85, "part": 0.8}.get(
-                meaning.how, 0.9
-            )
+            alone = meaning.how == "part" and len({m.value for m in span.meanings}) == 1
+            alone = alone and self.sentence.links.text(span)[:1].isupper()
+            how = {"": 1.0, "item": 0.8 if loose else 1.0, "form": 0.95, "code": 0.85, "part": 1.05 if alone else 0.8}
+            weight *= how.get(meaning.how, 0.9)
             if label is not None and self._labels(label, column):
                 weight *= 1.7
+            if column.words[:1] == ("last",) and self._follows_first_name(i, column):
+                weight *= 1.7  # "Ada Byron"
             if column.is_category or column.column.kind.value == "enum":
                 weight *= 1.08
             if column is self.world.index.name_of(column.relation):
@@ -177,6 +181,16 @@ class Conditions:
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
             sentence.take(i - 1)
         return column
+
+    def _follows_first_name(self, i: int, column: LinkedColumn) -> bool:
+        """Return whether a first name of the same rows stands just before a value."""
+        before = self.sentence.items[i - 1] if i else None
+        if before is None or before.kind != "value":
+            return False
+        return any(
+            m.column.words == ("first", *column.words[1:]) and m.column.relation is column.relation
+            for m in before.meanings
+        )
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -208,7 +222,8 @@ class Conditions:
         conditions = [self._equals(column, meant) for _, _, meant in listed]
         condition: exp.Expr
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
-        if either or any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between):
+        said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
+        if either or said or (len(listed) > 1 and not negated and self._counts_each(first, column, between, listed)):
             self.versus.append(plain(column))
         several = column.column.array or column.mark
         if several and "or" not in between and len(conditions) > 1 and not negated:
@@ -227,6 +242,25 @@ class Conditions:
             sign = ">" if not at else "<" if at >= len(column.scale) / 2 else "<>"
             condition, negated = self.on_scale(column, sign, condition.expression.this), False
         self.tests.append(Test(column, condition, first, negated, never))
+
+    def _counts_each(
+        self,
+        first: int,
+        column: LinkedColumn,
+        between: Sequence[str],
+        listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]],
+    ) -> bool:
+        """Return whether the values counted are all that there are: "the number of men and women" is two."""
+        before = self.sentence.neighbour(first, -1, gap=1)
+        counted = before is not None and self.sentence.items[before].kind == "count"
+        averaged = any(item.meanings in (("AVG",), ("MEDIAN",)) for item in self.sentence.items)
+        if not (counted or averaged) or "and" not in between:
+            return False
+        held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}
+        named = {m.value for _, _, meant in listed for m in meant}
+        if held <= named:
+            return True
+        return self.choices.pick(("each of", first), [("together", 1.0), ("each", 0.9)]) == "each"
 
     def _equals(self, column: LinkedColumn, meant: Sequence[ValueMeaning]) -> exp.Expr:
         values = list(dict.fromkeys(m.value for m in meant))
@@ -380,6 +414,11 @@ class Conditions:
                 if column is not None:
                     sentence.take(i, k)
                     condition = self._equal_number(column, meant)
+                    than = sentence.neighbour(k, -1, gap=1) if step < 0 else None
+                    if than is not None and sentence.items[than].kind == "than" and not sentence.used[than]:
+                        sentence.take(than)  # "above magnitude 5"
+                        comparison = Comparison(sentence.items[than].meanings[0][0], (meant.value,), meant.unit)
+                        condition = self.compare(compared(column), comparison, column)
                     if self.world.graph.finds(column.relation.name, condition) is False:
                         self.choices.doubt(0.5, "a number that no row has")
                     self._add(i, column, condition)
@@ -504,6 +543,7 @@ class Conditions:
         verbs = [
             t.folded
             for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
+            if t.stem == t.folded or t.stem not in english().row_nouns
         ]
         for name in self.world.graph.ways(self.main.name):
             for column in self.world.columns(name):
@@ -517,6 +557,8 @@ class Conditions:
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
                 # What is made in 2010 is not what had its last service then.
                 other = 0.25 if len(column.words) > 1 and not {"date", "year", "day"} & set(column.words) else 0.75
+                said = period.year is not None and column.kind == "number" and "year" in column.words
+                other = max(other, 0.85) if said else other
                 yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else other)
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
@@ -578,6 +620,37 @@ class Conditions:
             sentence.take(i, k)
             unknown = sentence.items[i].kind == "missing"
             self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
+
+    def present_tests(self) -> None:
+        """Turn "stations with a lift", "how many have a caption" into tests that there is a value."""
+        sentence = self.sentence
+        for i in list(sentence.of("column")):
+            before = sentence.words_before(i, 2)
+            articled = before[:1] in (["a"], ["an"], ["any"])
+            having = before[1:2] if articled else before[:1]
+            counted = sentence.has_kind("count", "share") or articled
+            after = sentence.neighbour(i, 1, gap=1)
+            compared_with = after is not None and sentence.items[after].kind in (
+                "compare",
+                "number",
+                "value",
+                "than",
+                "hold",
+            )
+            if not counted or compared_with or having not in (["with"], ["have"], ["has"], ["having"]):
+                continue
+            whole = articled and not sentence.has_kind("aggregate", "superlative")
+
+            def fits(column: LinkedColumn, whole: bool = whole) -> bool:
+                return column.kind in ("text", "date") or column.is_identifier or (whole and column.kind == "number")
+
+            column = self.column(i, fits, "present")
+            missing = is_missing(plain(column)) if column is not None else None
+            if column is None or missing is None or column.relation is not self.main:
+                continue
+            if self.world.graph.finds(column.relation.name, missing):
+                sentence.take(i)
+                self.tests.append(Test(column, is_there(plain(column)), i))
 
     def _without(self, column: LinkedColumn) -> exp.Expr:
         if column.kind == "boolean":

@@ -25,8 +25,10 @@ class NotComposed(Exception):
 
 
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _SURE_PART = 0.5, 0.7
-"""How surely a noun of which nothing is known means the rows; how sure a part of a value has to be."""
+_UNNAMED, _DOERS, _SURE_PART = 0.5, 0.8, 0.7
+"""How surely a noun of which nothing is known means the rows, and one of who does something; how sure a part of a value
+has to be."""
+_DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
 
 class Draft:
@@ -63,11 +65,18 @@ class Draft:
             ):
                 continue  # "growers who" names them twice
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
-                only = span.how == "part" and len(self.world.catalog.relations) == 1  # it names nothing else
+                only = len(self.world.catalog.relations) == 1 and span.how in ("part", "described", "unnamed")
                 sure = (1 + span.sureness) / 2 if only else span.sureness
-                self.choices.doubt(sure if span.kind == "table" else _UNNAMED, self.sentence.links.text(span))
+                noun = self.sentence.links.tokens[span.last - 1].stem
+                unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
+                self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
+
+    def _is_doer(self, noun: str) -> bool:
+        """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""
+        held = {word for column in self.world.columns(self.main.name) for word in column.words}
+        return noun.endswith(_DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""

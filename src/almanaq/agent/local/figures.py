@@ -37,7 +37,8 @@ class Figures(Defined):
                 continue
 
             def fits(column: LinkedColumn, function: str = function) -> bool:
-                return column.is_measurable or (function in ("MIN", "MAX") and column.kind == "date")
+                flag = column.kind == "boolean" and column.yes == "1" and column.column.type != "text"
+                return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1, gap=4, over=over)
             if k is not None and sentence.text(k).endswith("of"):  # "average number of votes"
@@ -268,7 +269,8 @@ class Figures(Defined):
                 self._add_group(own)  # a column of the rows themselves goes before a table of its name
                 return True
             if relation is self.main:
-                self.choices.doubt(0.5, "per row")
+                mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg)
+                self.choices.doubt(0.9 if mean else 0.5, "per row")
                 return True
             if not self.world.is_single(self.main.name, relation.name):
                 raise NotComposed
@@ -337,8 +339,12 @@ class Figures(Defined):
         self.groups.append(part(name, self.choices.pick(("part", k), dates), self.world.dialect))
         return True
 
-    def _subject(self) -> tuple[int, LinkedColumn | None] | None:
-        """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses."""
+    def _subject(self, any_column: bool = False) -> tuple[int, LinkedColumn | None] | None:
+        """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses.
+
+        Args:
+            any_column: a column of amounts may be it, as in "the most common age".
+        """
         sentence = self.sentence
         for i, span in enumerate(sentence.items):
             if span.kind not in ("column", "table", "part", "noun", "term"):
@@ -346,7 +352,8 @@ class Figures(Defined):
             if sentence.used[i] and not (span.kind == "noun" or (span.kind == "table" and self.main in span.meanings)):
                 continue
             if span.kind == "column":
-                column = self.conditions.column(i, _is_kind, "subject")
+                fits = (lambda c: c.kind != "prose") if any_column else _is_kind
+                column = self.conditions.column(i, fits, "subject")
                 if column is not None:
                     return i, column
                 continue
@@ -354,9 +361,9 @@ class Figures(Defined):
                 return i, None
         return None
 
-    def _group_by_subject(self) -> bool:
-        """Group by the noun that is asked for; False where that is a row itself."""
-        subject = self._subject()
+    def _group_by_subject(self, any_column: bool = False) -> bool:
+        """Group by the noun that is asked for; False where that is a row itself. See `_subject` for `any_column`."""
+        subject = self._subject(any_column)
         if subject is None:
             return bool(self.groups)
         i, column = subject

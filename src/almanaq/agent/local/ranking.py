@@ -12,7 +12,7 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import Figures
-from almanaq.agent.local.spec import aggregate, compared, count
+from almanaq.agent.local.spec import aggregate, compared, count, plain
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -35,6 +35,8 @@ class Ranking(Figures):
                 if counted is not None:
                     self._rank_rows_or_groups(counted, down, meant)
                 else:
+                    if not self.groups and not self._group_by_subject(any_column=True):
+                        raise NotComposed
                     self._rank_groups(count(), down, meant)
                 continue
             if self.measures:
@@ -52,6 +54,10 @@ class Ranking(Figures):
         if meant.extreme != "measured" or not meant.measured:
             return down
         measures, up = meant.measured[0]
+        if measures == "speed" and column is not None and "speed" not in column.roles:
+            if self._is_duration(column):
+                return not up  # what is fastest takes the least time
+            return self.choices.pick("direction", [(up, 0.9), (not up, 0.85)])
         if measures != "rating":
             return up
         named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
@@ -61,14 +67,21 @@ class Ranking(Figures):
             return not up
         return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
 
+    def _is_duration(self, column: LinkedColumn) -> bool:
+        """Return whether a column says how long something took, by its name or by the noun beside it."""
+        said = {token.stem for token in self.sentence.links.tokens}
+        timed = "length" in column.roles and not {"length", "page"} & set(column.words)
+        return column.minutes or timed or (column.kind == "number" and bool({"time", "duration", "lap"} & said))
+
     def _rank_by_column(self, i: int, meant: Superlative, down: bool) -> None:
         sentence = self.sentence
         k = sentence.neighbour(i, 1, gap=2, over=("value", "period"))
         if k is not None and meant.extreme in ("most", "least"):
             after = sentence.items[k]
-            if after.kind == "table" and self.main in after.meanings:  # "which city has the most orders"
+            rows = after.kind == "noun" and after.how == "row"
+            if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
-                if not self.groups and not self._group_by_subject():
+                if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
                     raise NotComposed
                 self._rank_groups(self._total_rows(("most", k), 0.7), down, meant)
                 return
@@ -187,11 +200,11 @@ class Ranking(Figures):
         )
         grouped = kind is not None and kind is not column and not kind.names_rows
         if grouped or other:
-            sums = english().sums(column.words)
+            sums, mean = english().sums(column.words), self._take_mean()
             options = [
-                ("row", 0.9),
-                ("SUM", 1.0 if sums else 0.3 if sums is False else 0.8),
-                ("AVG", 0.8 if sums is False else 0.4),
+                ("row", 0.5 if mean else 0.9),
+                ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
+                ("AVG", 1.2 if mean else 0.8 if sums is False else 0.4),
             ]
             if other and self.names_main:
                 options[0] = ("row", 1.3)
@@ -204,6 +217,12 @@ class Ranking(Figures):
                 return
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
+
+    def _take_mean(self) -> bool:
+        """Use the words that say that groups are ranked by a mean: "which team is tallest on average"."""
+        means = [i for i in self.sentence.of("aggregate") if self.sentence.items[i].meanings == ("AVG",)]
+        self.sentence.take(*means)
+        return bool(means)
 
     def _sort(self) -> None:
         """Turn "sorted by price", "highest first" into an order."""
@@ -234,14 +253,30 @@ class Ranking(Figures):
             if term not in self.measures:
                 self.ordering.append(column)
         for i in list(sentence.of("direction")):
-            down = sentence.items[i].meanings[0] == "descending"
-            figure = self.measures[-1] if self.measures else None
+            down, figure = sentence.items[i].meanings[0] == "descending", self._figure_in_order(i)
             if figure is None and self.order:
                 self.order[-1] = (self.order[-1][0], down)
                 sentence.take(i)
             elif figure is not None:
                 sentence.take(i)
                 self.order.append((figure, down))
+
+    def _figure_in_order(self, i: int) -> exp.Expr | None:
+        """Return what a direction is of: the column that "youngest first" measures, else the figure."""
+        measured = self.sentence.items[i].meanings[1:] and self.sentence.items[i].meanings[1]
+        if not self.measures and not self.groups and measured and not self.order:
+            found = self.world.index.measured_by(measured, [self.main.name])
+            return compared(found[0][0]) if found else None
+        grouped = [c for each in self.groups if (c := self.world.column_of(each)) is not None]
+        known = self.world.index.measured_by(measured or (), [self.main.name])
+        column = next((c for c, _ in known if any(c is each for each in grouped)), None)
+        if self.sentence.text(i) == "in order":
+            column = grouped[0] if grouped else None
+        if column is not None:
+            return plain(column)
+        if self.groups and not self.measures:
+            self.measures.append(count())
+        return self.measures[-1] if self.measures else None
 
     def _compare_with_others(self) -> None:
         """Turn "more pages than The Salt Road", "stock below the reorder level" into conditions."""

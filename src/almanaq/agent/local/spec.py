@@ -69,8 +69,10 @@ def aggregate(function: str, column: LinkedColumn) -> exp.Expr:
 
 
 def part(name: str, column: LinkedColumn, dialect: str) -> exp.Expr:
-    """Return the year, month, quarter, week, hour or weekday of a column of dates."""
+    """Return the year, month, quarter, week, day, hour or weekday of a column of dates."""
     own: exp.Expr = compared(column)
+    if name == "day":
+        return exp.cast(own, "date")
     if name == "weekday":
         if dialect == "duckdb":
             return exp.func("dayname", own)
@@ -242,6 +244,8 @@ def _title_output(item: exp.Expr) -> exp.Expr:
         title = singular(name)
     elif isinstance(item, exp.Extract):
         title = item.name.lower()
+    elif isinstance(item, exp.Cast) and item.is_type("date"):
+        title = "day"
     elif isinstance(item, exp.Div):
         title = "percent"
     elif isinstance(item, exp.Anonymous) and item.name.lower() in ("dayname", "to_char"):
@@ -253,7 +257,7 @@ def _order_of_groups(spec: QuerySpec) -> tuple[Order, ...]:
     """Return the order of groups for which none was asked: times as they follow, else the largest figure first."""
     if not spec.groups or not spec.measures or spec.having or spec.limit is not None:
         return ()
-    timely = ("year", "month", "quarter", "week")
+    timely = ("year", "month", "quarter", "week", "day")
     times = [group for group in spec.groups if _title_output(group).alias in timely]
     return ((times[0], False),) if times else ((spec.measures[0], True),)
 

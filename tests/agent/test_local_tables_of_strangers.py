@@ -1,0 +1,87 @@
+"""What headings, flags and everyday words mean in tables that nobody prepared: the query of each question."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+import almanaq
+
+TABLES = {
+    "kites": {
+        "kite": [f"K{i}" for i in range(1, 9)],
+        "kitename": ["Aar", "Bise", "Calima", "Diablo", "Elb", "Foehn", "Gale", "Harmattan"],
+        "Area (m2); sq": [4, 9, 5, 7, 6, 3, 8, 2],
+        "lift": [1, 0, 1, 1, 0, 0, 1, 0],
+        "tail_made_of": ["silk", None, "nylon", None, "silk", "silk", None, "hemp"],
+        "mag": [2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5],
+    },
+    "regatta": {
+        "age": [17, 23, 23, 41, 58, 35],
+        "sex": ["M", "F", "F", "M", "F", "F"],
+        "harbour": ["Vik", "Vik", "Moss", "Moss", "Vik", "Oslo"],
+        "lap_time": [610, 580, 700, 655, 940, 720],
+        "started": [datetime(2024, 5, d, 9, 30) for d in (1, 1, 1, 2, 2, 3)],
+    },
+}
+ONE_TABLE = {"regatta": TABLES["regatta"]}
+
+
+def queries(tables, question):
+    with almanaq.connect(tables, model="local") as con:
+        reply = con.ask(question)
+        return [reply.suql, *(each.suql for each in reply.readings)]
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("how many kites with a lift?", "lift = 1"),
+        ("kites without lift", "lift = 0"),
+        ("largest area", '"Area (m2); sq" DESC'),
+        ("number of kites above magnitude 5", "mag > 5"),
+        ("how many kites have a tail made of", "NOT tail_made_of IS NULL"),
+    ],
+)
+def test_headings_and_flags_are_known_by_what_people_say(question, part):
+    """A number that is only 0 or 1 is a flag, and a heading is called by its first part."""
+    assert part in (queries({"kites": TABLES["kites"]}, question)[0] or "")
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("records per harbour, most first", "GROUP BY harbour ORDER BY COUNT(*) DESC"),
+        ("average lap time per age, youngest first", "ORDER BY age"),
+        ("fastest lap time", "ORDER BY lap_time ASC LIMIT 1"),
+        ("slowest lap time", "ORDER BY lap_time DESC LIMIT 1"),
+        ("number of men and women", "GROUP BY sex"),
+        ("average lap time of men and women", "GROUP BY sex"),
+        ("the most common age", "GROUP BY age ORDER BY COUNT(*) DESC LIMIT"),
+        ("which harbour has the most records?", "GROUP BY harbour ORDER BY COUNT(*) DESC LIMIT 1"),
+        ("how many records per day", "CAST(started AS DATE)"),
+        ("what percentage are women?", "FILTER(WHERE sex = 'F')"),
+        ("how many sailors are from Vik", "harbour = 'Vik'"),
+        ("how many records departing from Vik", "harbour = 'Vik'"),
+        ("avrage age", "AVG(age)"),
+        ("average lap time over all records", "AVG(lap_time)"),
+    ],
+)
+def test_everyday_words_ask_for_what_they_say(question, part):
+    assert part in (queries(ONE_TABLE, question)[0] or "")
+
+
+def test_a_verb_that_leaves_rows_out_is_no_tie():
+    """Rows cancelled in a harbour are not all that are in it, where no column says what was cancelled."""
+    assert queries(ONE_TABLE, "how many records cancelled in Vik")[0] is None
+
+
+def test_what_was_recorded_is_counted_in_the_rows_that_record_it():
+    """Two owlets are on the list, and four rows record one."""
+    tables = {
+        "moths": {"moth_id": [1, 2, 3], "name": ["Tansy", "Garden", "Ghost"], "tribe": ["owlet", "owlet", "swift"]},
+        "nights": {"night_id": [*range(7)], "moth_id": [1, 1, 2, 3, 3, 3, 2], "lamp": [*"aabbaab"]},
+    }
+    first = queries(tables, "how many owlets were recorded?")[0]
+    assert first is None or "FROM nights" in first
