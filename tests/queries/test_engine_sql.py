@@ -93,6 +93,8 @@ DUCKDB = (
     f"SELECT who FROM visits SEMI JOIN places ON place = id AND {CALM} = 'Yes' ORDER BY who",
     "SELECT d.* FROM (SELECT DISTINCT place, answer(notes, 'calm?') AS calm FROM visits) AS d "
     "ANTI JOIN places AS p ON p.id = d.place AND d.place > 1 ORDER BY ALL",
+    f"SELECT v.who, p.id FROM visits AS v ANTI JOIN places AS q ON q.id = v.place AND q.stars > 3 "
+    f"FULL JOIN places AS p ON p.id = v.place WHERE {CALM} = 'Yes' ORDER BY ALL",
     f"SELECT v.who FROM visits AS v SEMI JOIN (SELECT id FROM places WHERE {CALM} = 'Yes') AS p ON p.id = v.place "
     "ANTI JOIN places AS q ON q.id = v.place AND q.stars > 3 AND answer(q.body, 'calm?') = 'No' ORDER BY v.who",
     f"PIVOT (SELECT price, {CALM} AS calm FROM places) ON calm USING count(*) GROUP BY price ORDER BY price",

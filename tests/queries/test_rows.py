@@ -339,7 +339,7 @@ def test_grouping_sets_of_answers(town: Asked) -> None:
     assert ("Oslo", None, 4) in town.rows(sql)
     sql = f"SELECT grouping({calm}) AS g, count(*) FROM places GROUP BY CUBE ({calm}) ORDER BY g DESC, 2 DESC LIMIT 2"
     assert town.rows(sql) == [(1, 8), (0, 4)]
-    assert len(town.rows(f"SELECT {calm} FROM places GROUP BY ROLLUP ({calm}) LIMIT 3")) == 3
+    assert len(town.rows(f"SELECT {calm} FROM places GROUP BY ROLLUP ({calm}) ORDER BY 1 LIMIT 3")) == 3
     both = f"{calm} || stars::text"
     assert "Yes4" in dict(town.rows(f"SELECT {both} AS b, stars FROM places GROUP BY stars, {both}"))
 
@@ -511,7 +511,7 @@ def test_an_answer_may_be_larger_than_what_it_is_compared_with() -> None:
         ),
         ("SELECT ?::int + id FROM places WHERE id=?and id<? ORDER BY 1", ["10", 1, 5], [11]),
         ("SELECT ?||city||? FROM places WHERE id = 1", ["<", "?>"], ["<Oslo?>"]),
-        ("SELECT ?+?*?", [1, 2, 3], [7]),
+        ("SELECT ?+ ?* ?", [1, 2, 3], [7]),
         ("SELECT extract(hour FROM ?)", [datetime.datetime(2020, 1, 1, 2, tzinfo=datetime.UTC)], [2]),
         ("SELECT ? > 1", [float("inf")], [True]),
         ("SELECT ? = 'NaN'", [decimal.Decimal("NaN")], [True]),

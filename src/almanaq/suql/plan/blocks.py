@@ -57,7 +57,7 @@ def derive_functions(block: exp.Select) -> None:
                     "unnest of answers WITH ORDINALITY, or of several lists, is not supported in FROM; SELECT takes it"
                 )
             function = exp.Explode(this=function.expressions[0])
-        elif isinstance(function, exp.GenerateSeries):
+        elif not isinstance(function, exp.ExplodingGenerateSeries):  # one that gives a list
             function = exp.Explode(this=function)
         query = exp.Subquery(this=exp.Select(expressions=[aliased(function, names[0])]))
         item.replace(exp.Lateral(this=query, alias=table_alias(alias)))
