@@ -43,6 +43,9 @@ BOTH = (
     "AND EXISTS (SELECT 1 FROM (SELECT id FROM places) AS b WHERE b.id = a.stars + 2) ORDER BY id",
     f"WITH a AS (SELECT id, stars, body FROM places) SELECT id FROM a WHERE {CALM} = 'Yes' "
     "AND EXISTS (SELECT 1 FROM places WHERE places.id = a.stars + 2) ORDER BY id",
+    "SELECT any_value(city ORDER BY id), answer(any_value(body ORDER BY id), 'calm?') FROM places "
+    "GROUP BY stars ORDER BY ALL",
+    f"SELECT id, any_value({CALM}) OVER (PARTITION BY stars ORDER BY id) AS calm FROM places ORDER BY id",
     # a group key with a nested query, in a member of WITH
     f"WITH a AS (SELECT CASE WHEN stars IN (SELECT b.id FROM places AS b) THEN {CALM} END AS calm, count(*) AS n "
     f"FROM places GROUP BY CASE WHEN stars IN (SELECT b.id FROM places AS b) THEN {CALM} END) "

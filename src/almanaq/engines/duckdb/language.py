@@ -33,7 +33,7 @@ from almanaq.errors import UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
-from almanaq.suql.syntax.nodes import copy_tree
+from almanaq.suql.syntax.nodes import copy_tree, nodes_of
 from almanaq.suql.text_functions import DECLARED
 
 _PLACES = frozenset(["query_location", "query_location_length", "is_implicit"])
@@ -190,6 +190,9 @@ def _parse_written(sql: str) -> exp.Expr:
             tokens.append(token)
     (tree,) = dialect.parser().parse(tokens, sql)
     assert tree is not None
+    for node in nodes_of(tree, exp.IgnoreNulls):
+        if isinstance(node.this, exp.AnyValue):  # what DuckDB's any_value does by itself
+            node.replace(node.this)
     return tree
 
 
