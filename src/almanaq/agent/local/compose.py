@@ -13,8 +13,8 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import is_verb_form
-from almanaq.agent.local.conditions import Test, denied
 from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
@@ -16,16 +14,13 @@ from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
-from almanaq.agent.linking.link import Holding
 from almanaq.agent.linking.words import stem, value_key
-from almanaq.agent.local.sentence import Choices, Sentence
+from almanaq.agent.local.presence import Presence, Test, on_scale
 from almanaq.agent.local.spec import (
     aggregate,
     compared,
     day,
     has_item,
-    is_missing,
-    is_there,
     like,
     number,
     one_of,
@@ -33,85 +28,18 @@ from almanaq.agent.local.spec import (
     plain,
     text,
 )
-from almanaq.agent.local.world import World
-from almanaq.suql.catalog.relations import Relation
 
 _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_FEW_ANSWERS, _FEW_ROWS = 5, 20
-_ASKED_FOR = {
-    "when": frozenset(("date", "birthdate", "day", "year", "time")),
-    "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
-}
-"""What the words of a column may be that a question word asks for."""
+_FEW_ROWS = 20
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
-_WITHOUT = (
-    *("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking"),
-    *("don't", "do not", "doesn't", "does not"),
-)
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
-    """A condition with the column it is of, the place of the span it comes from, and whether it is to be denied.
-
-    Attributes:
-        never: it may be denied of all rows of a thing: makers "that make no van", not rows that are no van.
-    """
-
-    column: LinkedColumn
-    condition: exp.Expr
-    place: int
-    negated: bool = False
-    never: bool = False
-
-
-class Conditions:
+class Conditions(Presence):
     """The tests that the spans of a sentence make of the rows of `main`."""
-
-    def __init__(self, sentence: Sentence, world: World, main: Relation, choices: Choices) -> None:
-        self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
-        self.tests: list[Test] = []
-        self.versus: list[exp.Expr] = []
-
-    # --- which column ----------------------------------------------------------------------------------------------
-
-    def column(
-        self, i: int, fits: Callable[[LinkedColumn], bool] = lambda _: True, role: str = "column"
-    ) -> LinkedColumn | None:
-        """Return the column that a span of columns means; None where none fits."""
-        span = self.sentence.items[i]
-        options = []
-        for named in span.meanings:
-            column = named.thing if isinstance(named, Named) else named
-            if not isinstance(column, LinkedColumn):
-                continue
-            reach = self.world.reach(self.main.name, column)
-            if reach and fits(column):
-                sure = named.sureness if isinstance(named, Named) else 1.0
-                options.append((column, sure * reach))
-        if not options:
-            return None
-        asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
-        options = [(c, w * (1.4 if asked & {*c.words, c.kind} else 1.0)) for c, w in options] if asked else options
-        before = self.sentence.items[i - 1] if i else None
-        if before is not None and before.kind == "table":
-            beside = [(c, w * 1.5) for c, w in options if c.relation in before.meanings]
-            if (beside and len(beside) < len(options)) or (beside and not self.sentence.used[i - 1]):
-                options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
-                if self.main not in before.meanings:
-                    self.sentence.take(i - 1)
-        chosen = self.choices.pick((role, span.first), options)
-        if role == "shown" and self.sentence.text(0).startswith("who") and chosen.kind != "text":
-            self.choices.doubt(0.3, f"{chosen.name} is nobody")
-        elif role == "shown" and span.how in ("root", "synonym") and not asked:
-            self.choices.doubt(0.8, f"{chosen.name} by another word")
-        if role == "shown" and span.how == "asked" and not chosen.is_measurable:
-            self.choices.doubt(0.6, f"{chosen.name} is not how much")  # how old somebody is, no day of birth says
-        return chosen
 
     def value_tests(self) -> None:
         """Turn values into tests: several of one column into one."""
@@ -240,7 +168,7 @@ class Conditions:
         if negated and column.scale and isinstance(condition, exp.EQ):
             at = column.scale.index(condition.expression.this)  # what is "not expensive" is less than that
             sign = ">" if not at else "<" if at >= len(column.scale) / 2 else "<>"
-            condition, negated = self.on_scale(column, sign, condition.expression.this), False
+            condition, negated = on_scale(column, sign, condition.expression.this), False
         self.tests.append(Test(column, condition, first, negated, never))
 
     def _counts_each(
@@ -283,31 +211,6 @@ class Conditions:
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
-
-    @staticmethod
-    def on_scale(column: LinkedColumn, sign: str, value: str) -> exp.Expr:
-        """Return the condition that a column is above or below one of its steps."""
-        at = column.scale.index(value)
-        holds = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "<>": operator.ne}[sign]
-        steps = [text(step) for i, step in enumerate(column.scale) if holds(i, at)]
-        return one_of(plain(column), steps) if steps else exp.false()
-
-    def _is_negated(self, i: int) -> bool:
-        """Return whether a negation stands before a span, and use it."""
-        k, passed = i - 1, 0
-        while k >= 0 and passed < 4:
-            item = self.sentence.items[k]
-            if item.kind == "not":
-                self.sentence.take(k)
-                return True
-            # "Without parking in Bern" denies the parking alone.
-            so_or_not = item.kind == "column" and getattr(item.meanings[0].thing, "kind", "") == "boolean"
-            passes = item.kind in ("silent", "column", "table", "and") and not so_or_not
-            if not passes or self.sentence.text(k) in (",", ";"):
-                return False
-            passed += 1
-            k -= 1
-        return False
 
     # --- numbers ---------------------------------------------------------------------------------------------------
 
@@ -594,135 +497,3 @@ class Conditions:
         if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
             return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
         return start, after
-
-    # --- what is missing, what a text holds ------------------------------------------------------------------------
-
-    def missing_tests(self) -> None:
-        """Turn "unknown sex", "without a capital", "not insured" into tests."""
-        sentence = self.sentence
-        for i in list(sentence.of("missing", "not")):
-            k = sentence.neighbour(i, 1, gap=2)
-            if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
-                if sentence.items[i].kind != "missing":
-                    continue
-                k = sentence.neighbour(i, -1, gap=2)
-                if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
-                    continue
-            if sentence.items[i].kind == "not" and sentence.text(i) not in _WITHOUT:
-                continue
-            column = self.column(
-                k,
-                lambda c: key_of(c.relation) != c.name and self.world.is_single(self.main.name, c.relation.name),
-                "missing",
-            )
-            if column is None:
-                continue
-            sentence.take(i, k)
-            unknown = sentence.items[i].kind == "missing"
-            self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
-
-    def present_tests(self) -> None:
-        """Turn "stations with a lift", "how many have a caption" into tests that there is a value."""
-        sentence = self.sentence
-        for i in list(sentence.of("column")):
-            before = sentence.words_before(i, 2)
-            articled = before[:1] in (["a"], ["an"], ["any"])
-            having = before[1:2] if articled else before[:1]
-            counted = sentence.has_kind("count", "share") or articled
-            after = sentence.neighbour(i, 1, gap=1)
-            compared_with = after is not None and sentence.items[after].kind in (
-                "compare",
-                "number",
-                "value",
-                "than",
-                "hold",
-            )
-            if not counted or compared_with or having not in (["with"], ["have"], ["has"], ["having"]):
-                continue
-            whole = articled and not sentence.has_kind("aggregate", "superlative")
-
-            def fits(column: LinkedColumn, whole: bool = whole) -> bool:
-                return column.kind in ("text", "date") or column.is_identifier or (whole and column.kind == "number")
-
-            column = self.column(i, fits, "present")
-            missing = is_missing(plain(column)) if column is not None else None
-            if column is None or missing is None or column.relation is not self.main:
-                continue
-            if self.world.graph.finds(column.relation.name, missing):
-                sentence.take(i)
-                self.tests.append(Test(column, is_there(plain(column)), i))
-
-    def _without(self, column: LinkedColumn) -> exp.Expr:
-        if column.kind == "boolean":
-            return affirmed(column, False)
-        missing = is_missing(plain(column))
-        if column.kind == "number" and column.column.type:
-            zero = exp.EQ(this=compared(column), expression=number(0))
-            has_zero, has_null = (self.world.graph.finds(column.relation.name, each) for each in (zero, missing))
-            if has_zero:
-                self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
-                return zero
-        if column.kind == "text" and column.distinct <= _FEW_ANSWERS:
-            no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
-            if no is not None:
-                return exp.EQ(this=plain(column), expression=text(no))
-        return self._has_no_value(column)
-
-    def _has_no_value(self, column: LinkedColumn) -> exp.Expr:
-        values = self.world.index.values_of(column) if column.kind == "text" else ()
-        held = [text(v) for v in values if v.casefold() in NO_VALUE and v not in ("-", "?")]
-        missing = is_missing(plain(column))
-        return exp.or_(missing, one_of(plain(column), held)) if held else missing
-
-    def boolean_tests(self) -> None:
-        """Turn the names of yes-or-no columns into tests, but after "by" and what asks to see them."""
-        sentence = self.sentence
-        for i in list(sentence.of("column")):
-            before = sentence.neighbour(i, -1, gap=2)
-            if before is not None and sentence.items[before].kind in ("by", "aggregate", "distinct", "order"):
-                continue
-            named = sentence.items[i].meanings[0]
-            if not isinstance(named, Named) or getattr(named.thing, "kind", "") != "boolean":
-                continue
-            column = self.column(i, lambda c: c.kind == "boolean", "boolean")
-            if column is None:
-                continue
-            negated = self._is_negated(i)
-            sentence.take(i)
-            if named.sureness < 0.85:
-                self.choices.doubt(0.5, f"part of the name {column.name}")
-            self.tests.append(Test(column, affirmed(column, not negated), i))
-
-    def holding_tests(self) -> None:
-        """Turn "names that start with S" into tests."""
-        for i in list(self.sentence.of("hold")):
-            holding: Holding = self.sentence.items[i].meanings[0]
-            options = [
-                (named.thing, named.sureness * self.world.reach(self.main.name, named.thing))  # type: ignore[arg-type]
-                for named in holding.columns
-            ]
-            options = [(c, w) for c, w in options if w and isinstance(c, LinkedColumn) and not c.column.array]
-            if options:
-                column = self.choices.pick(("hold", self.sentence.items[i].first), options)
-                assert isinstance(column, LinkedColumn)
-                self.sentence.take(i)
-                self.tests.append(Test(column, like(plain(column), holding.form, holding.text), i))
-
-
-def affirmed(column: LinkedColumn, wanted: bool) -> exp.Expr:
-    """Return the test that a column says yes, or no."""
-    own = plain(column)
-    if column.yes is None:
-        return own if wanted else exp.Not(this=own)
-    if wanted or column.no is not None:
-        value = column.yes if wanted else column.no
-        assert value is not None
-        return exp.EQ(this=own, expression=number(float(value)) if column.column.type != "text" else text(value))
-    return is_missing(own)
-
-
-def denied(condition: exp.Expr) -> exp.Expr:
-    """Return the opposite of a condition."""
-    if isinstance(condition, exp.EQ) and isinstance(condition.this, exp.Column):
-        return exp.NEQ(this=condition.this, expression=condition.args["expression"])
-    return exp.Not(this=condition if isinstance(condition, exp.In) else exp.paren(condition))

@@ -12,6 +12,7 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import Figures
+from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import aggregate, compared, count, plain
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
@@ -289,7 +290,7 @@ class Ranking(Figures):
             if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate"
                 self.conditions.tests.remove(step)
                 sentence.take(i)
-                condition = self.conditions.on_scale(step.column, sign, step.condition.expression.this)
+                condition = on_scale(step.column, sign, step.condition.expression.this)
                 self.conditions.tests.append(replace(step, condition=condition))
                 continue
             left = (
