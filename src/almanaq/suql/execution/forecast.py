@@ -260,8 +260,9 @@ class NewCalls:
 
     def most(self, rows: int) -> int:
         """Return how many texts are new, with so many rows before the stage."""
-        new = len({identity for known in self._kept for identity, kept in known.items() if not kept})
-        return new if self._all_seen else round(new * max(1.0, rows / self._rows))
+        return self._of_all(
+            len({identity for known in self._kept for identity, kept in known.items() if not kept}), rows
+        )
 
     @property
     def share(self) -> float:
@@ -270,7 +271,11 @@ class NewCalls:
 
     def of(self, expected: int, rows: int) -> int:
         """Return how many of so many calls, about so many rows, are expected to be new."""
-        return min(expected, self.new if self._all_seen else round(self.new * max(1.0, rows / self._rows)))
+        return min(expected, self._of_all(self.new, rows))
+
+    def _of_all(self, new: int, rows: int) -> int:
+        """Return how many are new of so many rows, by those that were seen."""
+        return new if self._all_seen else round(new * max(1.0, rows / self._rows))
 
 
 _MISSES = 3
