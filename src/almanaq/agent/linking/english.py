@@ -28,7 +28,8 @@ SPELLED = {
 }
 """Numbers as words."""
 
-_SHORTEST_CORRECTED = 5
+SHORTEST_CORRECTED = 5
+"""Letters of the shortest word that may be a misspelt one."""
 
 _SECTIONS = {
     **{"aggregates": "aggregate", "operators": "operator", "after_number": "after", "periods": "part"},
@@ -143,7 +144,7 @@ def english() -> English:
             for phrase, (kind, _) in phrases.items()
             if kind in ("aggregate", "count", "distinct", "missing", "share", "superlative", "direction")
             for word in phrase
-            if len(word) >= _SHORTEST_CORRECTED
+            if len(word) >= SHORTEST_CORRECTED
         ),
     )
 

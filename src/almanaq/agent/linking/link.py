@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from almanaq.agent.linking.amounts import averages, comparisons, numbers, orders, periods, superlatives
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
-from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.english import SHORTEST_CORRECTED, english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
 from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
@@ -22,7 +22,6 @@ _TERM = 1.16
 """How much more a word means what somebody defined than a column or relation of its name."""
 _LOOSE = 300
 """Values of a list column beyond which its items may be any words."""
-_SHORTEST_MISSPELT = 5
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
 _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 """What may be said after the name of a column, and adds nothing."""
@@ -82,7 +81,7 @@ def _correct(links: Links, index: CatalogIndex) -> tuple[Token, ...] | None:
     corrected = list(links.tokens)
     for i in unknown:
         word = links.tokens[i].folded
-        if not word.isalpha() or len(word) < _SHORTEST_MISSPELT or english().is_common(word):
+        if not word.isalpha() or len(word) < SHORTEST_CORRECTED or english().is_common(word):
             continue
         near = [known for known in english().vocabulary if known[0] == word[0] and edit_distance(word, known, 1) == 1]
         if len(near) == 1 and index.nearest_name(word) is None:

@@ -255,12 +255,7 @@ class Composer(Ranking):
             item.how == "verb" or self.sentence.text(k) in ("recorded", "used", "uses", "use", "listed")
             for k, item in enumerate(self.sentence.items)
         )
-        others = (r.name for r in self.world.catalog.relations if r is not self.main)
-        single = self.world.is_single
-        return acted and any(
-            self.main.name in self.world.graph.ways(o) and single(o, self.main.name) and not single(self.main.name, o)
-            for o in others
-        )
+        return acted and bool(self.world.details_of(self.main))
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""

@@ -154,12 +154,12 @@ class LocalDialogue:
     def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
         alone = read(question, world)
         best = alone[0] if alone else None
-        sure = best is not None and self._is_sure(best, world)
+        sure = best if best is not None and self._is_sure(best, world) else None
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
         refers_back = speaks_of or (bool(history) and goes_on(question))
         if refers_back and not goes_on(question):
-            named = sure and best is not None and self._names_its_row(best, world)
+            named = sure is not None and self._names_its_row(sure, world)
             refers_back = not (named or refers_within(question, world))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         if last is None and not speaks_of and best is not None and _searches(best, world):
@@ -168,12 +168,12 @@ class LocalDialogue:
             merged = None if last is None else merge(question, history, world)
             return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
         if last is not None:
-            whole = sure and not refers_back and best is not None and best.probability >= _WHOLE
+            whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
             searched = is_searched(world, world.catalog.relation(last[0].rows))
-            if searched and whole and best is not None:
-                narrows = self._narrows(question, best, world)
+            if whole is None:
+                narrows = _is_part(question, world, _QUESTION_WORDS if searched else _BEGINNINGS)
             else:
-                narrows = not whole and _is_part(question, world, _QUESTION_WORDS if searched else _BEGINNINGS)
+                narrows = searched and self._narrows(question, whole, world)
             merged = merge(question, history, world) if refers_back or narrows else None
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
@@ -181,9 +181,9 @@ class LocalDialogue:
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
                 return self._offer(question, alone, world)
-            if not whole and refers_back:
+            if refers_back:
                 return self._offer(question, alone, world)
-        if best is not None and self._is_sure(best, world) and (tied := with_ties(best, world)) is not None:
+        if sure is not None and (tied := with_ties(sure, world)) is not None:
             return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
 

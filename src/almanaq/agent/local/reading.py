@@ -299,7 +299,7 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
     if not candidates and len(world.catalog.relations) == 1:
         candidates = list(world.catalog.relations)
     if not named and len({relation.name for relation in held}) == 1 and any(span.kind == "count" for span in cover):
-        candidates += _rows_of(held[0], world)
+        candidates += (r for r in world.details_of(held[0]) if len(world.graph.ways(r.name)[held[0].name]) == 1)
     scored = []
     for relation in candidates:
         explained = sum(
@@ -323,15 +323,6 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
         others = bool(meant) and not named and relation not in meant and own < 2
         found.append((relation, _UNNAMED if others else _likely(relation, named, world)))
     return found
-
-
-def _rows_of(thing: Relation, world: World) -> list[Relation]:
-    """Return the relations whose rows are each about one row of another: sightings of each bird."""
-    single, others = world.is_single, (r for r in world.catalog.relations if r is not thing)
-    near = (
-        r for r in others if thing.name in world.graph.ways(r.name) and len(world.graph.ways(r.name)[thing.name]) == 1
-    )
-    return [r for r in near if single(r.name, thing.name) and not single(thing.name, r.name)]
 
 
 def _likely(relation: Relation, named: Sequence[Relation], world: World) -> float:

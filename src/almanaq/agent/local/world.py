@@ -78,6 +78,12 @@ class World:
         """Return whether each row of `main` has at most one of a relation."""
         return self.graph.is_single(main, relation)
 
+    def details_of(self, relation: Relation) -> list[Relation]:
+        """Return the relations of which several rows may each lead to one row of another: sightings of each bird."""
+        name = relation.name
+        leading = (r for r in self.catalog.relations if r is not relation and name in self.graph.ways(r.name))
+        return [r for r in leading if self.is_single(r.name, name) and not self.is_single(name, r.name)]
+
     def is_unique(self, column: LinkedColumn) -> bool:
         """Return whether no two rows share a value of a column, as far as can be asked."""
         return column.relation.key == (column.name,) or self.graph.is_unique(column.relation.name, column.name)
