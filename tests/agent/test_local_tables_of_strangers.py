@@ -85,3 +85,30 @@ def test_what_was_recorded_is_counted_in_the_rows_that_record_it():
     }
     first = queries(tables, "how many owlets were recorded?")[0]
     assert first is None or "FROM nights" in first
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("average crew lift score of the regatta", "AVG(crew_lift)"),
+        ("lowest crew lift level", "ORDER BY crew_lift ASC"),
+        ("how many regatta rows per vessel type", "GROUP BY vessel"),
+        ("how many regatta rows with code SL2", "vessel = 'SL2'"),
+        ("average crew lift for novice and non-novice", "GROUP BY novice"),
+    ],
+)
+def test_words_that_add_nothing_to_a_column_are_understood(question, part):
+    """Its kind of value may be said after the name of a column, and yes beside no means both groups."""
+    table = {
+        "vessel": ["SL1", "SL2", "SL1", "SL3", "SL2", "SL1"],
+        "crew_lift": [4.5, 3.5, 6.0, 2.5, 8.0, 1.5],
+        "novice": ["Yes", "No", "No", "Yes", "No", "Yes"],
+    }
+    assert part in (queries({"regatta": table}, question)[0] or "")
+
+
+def test_a_number_of_inhabitants_is_no_area():
+    """Both tell how large a town is, but only one of them in people."""
+    towns = {"town": ["Aa", "Bo", "Ci"], "surface": [70_000, 20_000, 10], "population": [900, 80_000, 60_000]}
+    (first, *_) = [q for q in queries({"towns": towns}, "how many towns have over 50,000 inhabitants?") if q]
+    assert "population > 50000" in first

@@ -24,7 +24,12 @@ _LOOSE = 300
 """Values of a list column beyond which its items may be any words."""
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
 _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
-"""What may be said after the name of a column, and adds nothing."""
+_PADDING_OF = {
+    "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time")),
+    "date": frozenset(("date", "day", "time")),
+    "text": frozenset(("status", "type", "category", "name")),
+}
+"""What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
 
@@ -193,14 +198,20 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if silent and key[0] in ("a", "i", "to", "no", "in", "is", "as", "it"):
                 continue
-            if named[0].how != "part" and last < len(tokens) and tokens[last].stem in _PADDING:
-                padded = index.columns_named((*key, tokens[last].stem))
+            if last < len(tokens) and (said := tokens[last].stem) in _padding_of(named[0]):
+                padded = index.columns_named((*key, said)) or index.columns_named((said,))
                 last, size = (last, size) if padded else (last + 1, size + 1)  # "the carrier code" is the carrier
             best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
             close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)
             weight = best * size * (0.99 if not silent else 0.7)
             yield Span(first, last, "column", close, weight, named[0].how)
     yield from _measures(tokens, index)
+
+
+def _padding_of(named: Named) -> frozenset[str]:
+    """Return the words that may follow what names a column, and add nothing to it."""
+    of_kind = _PADDING_OF.get(getattr(named.thing, "kind", ""), frozenset())
+    return of_kind if named.how == "part" else _PADDING | of_kind
 
 
 def best_fits(named: Named, tokens: Sequence[Token], first: int) -> bool:

@@ -37,6 +37,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_CALLED = frozenset(("code", "abbreviation", "symbol"))
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
@@ -71,6 +72,7 @@ class Composer(Ranking):
         self._sort()
         self.conditions.present_tests()
         self.conditions.boolean_tests()
+        self._group_compared()
         self._compare_with_others()
         self._limit_by_number()
         if self.searches:
@@ -85,7 +87,7 @@ class Composer(Ranking):
         return spec
 
     def _take_ties(self) -> None:
-        """Take verbs that only tie a value to its noun: "flights departing from Oslo", where one column has it."""
+        """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
         sentence = self.sentence
         for i in [] if self.searches else list(sentence.of("unknown")):
             word = sentence.text(i)
@@ -94,9 +96,10 @@ class Composer(Ranking):
                 sentence.take(i)
                 self.choices.doubt(_TOLD, f"{word} is what the brackets say")
                 continue
-            tied = is_verb_form(word) and word not in english().telling
+            called = word in _CALLED and k == i + 1
+            tied = called or (is_verb_form(word) and word not in english().telling)
             test = next((t for t in self.conditions.tests if t.place == k), None)
-            if not tied or test is None or k is None or test.negated or sentence.text(i + 1) not in _TIES:
+            if not tied or test is None or k is None or test.negated or not (called or sentence.text(i + 1) in _TIES):
                 continue
             value = sentence.items[k]
             sure = value.kind == "value" and len({id(m.column) for m in value.meanings}) == 1
@@ -223,7 +226,7 @@ class Composer(Ranking):
             if not self.shown and not self.partial:
                 measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
                 spec = replace(spec, measures=(measure,))
-                self.choices.doubt(0.8 if self.names_main else 0.5, "groups are counted")
+                self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         lists = (c for each in spec.groups if (c := self.world.column_of(each)) is not None and each == plain(c))
         if any(column.column.array or column.mark for column in lists):
             self.choices.doubt(0.4, "a group for each list, not for each of its values")

@@ -208,7 +208,13 @@ class Presence:
             sentence.take(i)
             if named.sureness < 0.85:
                 self.choices.doubt(0.5, f"part of the name {column.name}")
-            self.tests.append(Test(column, affirmed(column, not negated), i))
+            opposite = affirmed(column, negated)
+            if any(test.column is column and test.condition == opposite for test in self.tests):
+                # "Members and non-members" are all rows, set against each other.
+                self.tests = [test for test in self.tests if test.column is not column]
+                self.versus.append(plain(column))
+            else:
+                self.tests.append(Test(column, affirmed(column, not negated), i))
 
     def holding_tests(self) -> None:
         """Turn "names that start with S" into tests."""
