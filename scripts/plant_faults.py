@@ -52,8 +52,18 @@ FAULTS = (
     ),
     Fault("NOT NULL is TRUE", "sum(TRUE // bit for", "sum((TRUE if bit == NULL else TRUE // bit) for", _COMPILER),
     Fault("OR takes the least of its parts", "sum({max(a, b) for", "sum({min(a, b) for", _COMPILER),
-    Fault("OFFSET is forgotten where LIMIT stops", "stop_after=limit + offset", "stop_after=limit", _COMPILER),
-    Fault("LIMIT stops below an ORDER BY on answers", " or block.order_sites:", ":", _COMPILER),
+    Fault(
+        "OFFSET is forgotten where LIMIT stops",
+        "before is None else most + before",
+        "before is None else most",
+        _COMPILER,
+    ),
+    Fault(
+        "LIMIT stops below an ORDER BY on answers",
+        "rows is None or block.order_sites else",
+        "rows is None else",
+        _COMPILER,
+    ),
     Fault("NOT does not turn a bound round", "upper=not upper)", "upper=upper)", _COMPILER),
     Fault(
         "a condition implied by OR is taken for one of AND", "neutral = kind is exp.And", "neutral = True", _COMPILER
@@ -67,15 +77,15 @@ FAULTS = (
     Fault("a correlated EXISTS has one row for all", "if not is_correlated(block):", "if block:", _COMPILER),
     Fault(
         "blocks merge under an outer join",
-        "recursive or sets or drawn or has_outer_join(tree) or",
-        "recursive or sets or drawn or",
+        "if not (narrows and keeps_rows(block, item.alias_or_name)) or",
+        "if",
         _COMPILER,
     ),
     Fault("an answer is left out though it is used twice", "any_of(uses[at])", "any_of(uses[at][:1])", _COMPILER),
     Fault(
-        "IN under LIMIT stops though a later condition drops rows",
-        "usable), len(usable) == len(parts)",
-        "usable), True",
+        "EXISTS under LIMIT stops though another condition drops rows",
+        "not has_text(part) and is_of_block(part, block) and not is_by_chance(part) for part in others",
+        "True for part in others",
         _COMPILER,
     ),
     Fault(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -116,3 +117,10 @@ def test_lower_layers_import_no_higher_ones(root):
     code = "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
     checked = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_every_fault_can_be_planted(root):
+    faults = runpy.run_path(str(root / "scripts/plant_faults.py"))["FAULTS"]
+    files = [file for folder in ("src", "bench/src") for file in (root / folder).rglob("*.py")]
+    code = "\0".join(file.read_text("utf-8") for file in files)
+    assert [fault.what for fault in faults if code.count(fault.right) != 1] == []
