@@ -120,7 +120,12 @@ FAULTS = (
     # retrieval
     Fault("long tables are not held back", "norm = 1 - options.b + ", "norm = 1 + 0 * ", _RETRIEVAL),
     Fault("equal scores come last first", "np.lexsort((chosen, -scores", "np.lexsort((-chosen, -scores", _RETRIEVAL),
-    Fault("a damaged block is believed", "!= self._sums[block]:", "!= self._sums[block] and False:", _RETRIEVAL),
+    Fault(
+        "a damaged block is believed",
+        "!= self._sums[block]:",
+        "!= self._sums[block] and False:",
+        ("tests/security/test_damaged_index.py",),
+    ),
     Fault(
         "the doubtful ranking is the one that fits",
         "chance >= weights.doubt.threshold",

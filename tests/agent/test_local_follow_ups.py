@@ -144,6 +144,7 @@ def test_a_whole_question_gives_in_a_chat_what_it_gives_alone(con, before, quest
         ["total kilos by fruit", "and for martians?"],
         ["total kilos by fruit", "by wingspan"],
         ["growers in Vik", "what did they shout?"],
+        ["growers in Vik", "all organic from Oslo please"],  # more than a part of a question, and it names no turn
     ],
 )
 def test_nothing_runs_for_what_is_not_understood(con, turns):

@@ -35,6 +35,8 @@ _SEARCHED = 0.15
 _NOT_ANSWERED = ("clarify", "no_query", "failed")
 _WHOLE = 0.55
 """The same for a turn that is read alone, as a question that needs nothing of what came before it."""
+_FEW = 3
+"""Words and marks of a turn that may narrow the one before it though nothing in it says so: "cheap ones", "2023?"."""
 _OFFERED = 0.02
 """The probability below which a search is not offered: any words can be asked of texts."""
 _LONGEST = 2000
@@ -171,7 +173,7 @@ class LocalDialogue:
             whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
             searched = is_searched(world, world.catalog.relation(last[0].rows))
             if whole is None:
-                narrows = _is_part(question, world, _QUESTION_WORDS if searched else _BEGINNINGS)
+                narrows = _is_part(question, world, searched=searched)
             else:
                 narrows = searched and self._narrows(question, whole, world)
             merged = merge(question, history, world) if refers_back or narrows else None
@@ -258,10 +260,11 @@ def _searches(reading: Reading, world: World) -> bool:
     return relation is not None and is_searched(world, relation)
 
 
-def _is_part(question: str, world: World, asking: frozenset[str] = _BEGINNINGS) -> bool:
+def _is_part(question: str, world: World, *, searched: bool = False) -> bool:
     """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
     first, names = _opening(question, world)
-    return first not in asking and not names
+    asking = _QUESTION_WORDS if searched else _BEGINNINGS
+    return first not in asking and not names and (searched or len(world.link(question).tokens) <= _FEW)
 
 
 def _opening(question: str, world: World) -> tuple[str, bool]:
