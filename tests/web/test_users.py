@@ -273,4 +273,8 @@ def test_a_faulty_file_of_users_is_refused(tmp_path, text, message):
 def test_a_header_of_users_takes_a_proxy_with_a_token():
     with pytest.raises(UsageError, match="--user-header goes with --token"):
         Access(users=Users(USERS, "x-user"))
-    assert Access(host="0.0.0.0", users=Users(USERS)).exposed
+
+
+def test_users_see_no_private_column_even_of_a_server_that_listens_on_this_machine_alone():
+    assert not Access().exposed
+    assert Access(users=Users(USERS)).exposed

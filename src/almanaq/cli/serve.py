@@ -119,7 +119,7 @@ def serve(
 
             deadline = chosen.get("deadline", AGENT_DEADLINE)
             limits = Limits(deadline, conversation_calls, server_calls, ask_above, at_once)
-            # A client that may be on another machine does not see private columns.
+            # Whoever may be somebody else does not see private columns.
             shown = connection.public() if access.exposed else connection
             runs = import_bench("report.page", "almanaq serve --bench").read_bench(bench) if bench else None
             log = None if audit is None else AuditLog(audit)

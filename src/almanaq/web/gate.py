@@ -78,8 +78,8 @@ class Access:
 
     @property
     def exposed(self) -> bool:
-        """Whether clients may be on other machines."""
-        return self.host not in LOOPBACK or bool(self.names)
+        """Whether clients may be others than whoever started the server: on other machines, or users behind a proxy."""
+        return self.host not in LOOPBACK or bool(self.names) or self.users is not None
 
     @property
     def cookie(self) -> str:
