@@ -35,7 +35,7 @@ class FunctionModel:
 
     Args:
         function: called with the document's passages joined by a blank line, and the question (`"summary"` for
-            `summary`); None is "no information".
+            `summary`); None is "no information". It has to return at once, as deadlines and streams wait for it.
         latency: seconds that each call takes; calls overlap as those of a real model do.
 
     Attributes:
