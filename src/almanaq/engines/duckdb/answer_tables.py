@@ -208,7 +208,7 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
 _DOCUMENT, _ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
 _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
-_GIVES_ROWS = ("unnest", "unlist", "generate_series", "range")
+_GIVES_ROWS = ("unnest", "unlist", "generate_series", "generate_subscripts", "range", "regexp_split_to_table")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
