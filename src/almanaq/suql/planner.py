@@ -51,7 +51,13 @@ class Planner:
     def read(self, query: str, options: Options) -> Statement:
         dialect = self.language.dialect
         text = list_tables(query, self.catalog, dialect) or query
-        return self.language.read(expand_fields(text, dialect), frozenset(map(str.lower, options.allow_functions)))
+        allowed, written = frozenset(map(str.lower, options.allow_functions)), expand_fields(text, dialect)
+        try:
+            return self.language.read(written, allowed)
+        except QueryError:
+            if written != text:
+                self.language.read(text, allowed)  # an error that quotes what the user wrote
+            raise
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
         statement = self.read(query, options)

@@ -36,7 +36,7 @@ from almanaq.engines.duckdb.trees import (
     walk,
     without_places,
 )
-from almanaq.errors import QueryError, UnsupportedError
+from almanaq.errors import DatabaseError, QueryError, UnsupportedError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
@@ -172,7 +172,7 @@ class Parts:
         try:
             used = parameters_of(self.parameters_in(query), self._parameters)
             return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
-        except QueryError:
+        except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
             return ()
 
     def binds(self, query: Node) -> bool:
@@ -225,11 +225,13 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
     work.query(made["node"], (), ())
     if has_text(made):
         raise _refusal("here")
-    if work.in_order or not engine.binds(made["node"]):
+    if not engine.binds(made["node"]):
         for lookup in work.lookups:
-            lookup.look_up_in_map(engine)
+            lookup.look_up(engine, in_map=True)
         if not engine.binds(made["node"]):
-            raise _refusal("where DuckDB allows no subquery")
+            unnested = [node for node in walk(made) if node.get("function_name") == "unnest"]
+            of_struct = any(node is lookup.node for lookup in work.lookups for node in walk(unnested))
+            raise _refusal("in unnest() of a STRUCT" if of_struct else "where DuckDB allows no subquery")
     shown, cited = _add_places(made, work.lookups, engine, in_order=work.in_order)
     return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
 
@@ -267,26 +269,24 @@ class _Lookup:
     """The SELECT that it stands in."""
     found: str = f"{_ANSWERS}.{_ANSWER}"
 
-    def look_up(self, engine: Parts, found: str, *, in_map: bool = False) -> _Lookup:
-        """Return what has something else in the place of the answer."""
+    def finding(self, found: str, engine: Parts, *, in_map: bool) -> _Lookup:
+        """Return one of something else in the place of the answer."""
         other = replace(self, node={"alias": ""}, found=found)
-        (other.look_up_in_map if in_map else other.look_up_in_table)(engine)
+        other.look_up(engine, in_map=in_map)
         return other
 
-    def look_up_in_table(self, engine: Parts) -> None:
+    def look_up(self, engine: Parts, *, in_map: bool) -> None:
+        if in_map and self.documents:
+            self.look_up_in_map(engine)
+            return
         same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
         table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}{f' WHERE {same}' if same else ''}"
         self._write(engine, f"SELECT (SELECT any_value({self.found}) FROM {table})")
 
     def look_up_in_map(self, engine: Parts) -> None:
-        if not self._names:
-            return
         own = [f"{_ANSWERS}.{name}" for name in self._names]
-        several = len(own) > 1
-        key, mark = (f"row({', '.join(names)})" if several else names[0] for names in (own, self._names))
-        there = " AND ".join(f"{name} IS NOT NULL" for name in own)
-        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS} WHERE {there}"
-        known = f"SELECT map(list({key}), list({self.found})) FROM {table}"
+        key, mark = (f"row({', '.join(names)})" for names in (own, self._names))  # no key of a map is NULL, but within
+        known = f"SELECT map(list({key}), list({self.found})) FROM {WORK_SCHEMA}.{self.table} AS {_ANSWERS}"
         self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
 
     @property
@@ -585,7 +585,7 @@ class _Select:
             )
             self.work._answer_tables[marked] = table
         lookup = _Lookup(node, table, documents, self.node)
-        lookup.look_up_in_table(self.work.engine)
+        lookup.look_up(self.work.engine, in_map=self.work.in_order)
         self.work.lookups.append(lookup)
 
     def _guard(self, holder: Any, key: Any) -> None:
@@ -601,7 +601,7 @@ class _Select:
         if not lookups or any(part is lookup.node for lookup in lookups):
             return  # an answer by itself, a verdict, is NULL then
         engine = self.work.engine
-        said = [lookup.look_up(engine, _SAID) for lookup in lookups]
+        said = [lookup.finding(_SAID, engine, in_map=self.work.in_order) for lookup in lookups]
         self.work.lookups += said
         guarded = engine.parse("SELECT CASE WHEN a IS NOT NULL AND b IS NULL THEN c END")["node"]["select_list"][0]
         (check,) = guarded["case_checks"]
@@ -619,7 +619,8 @@ class _Select:
         """Return the lookups of a part of this SELECT, with those that their documents are made of."""
         own = {id(node) for node in _own_nodes(part)}
         found = [lookup for lookup in self.work.lookups if id(lookup.node) in own and lookup.select is self.node]
-        return found + [inner for lookup in found for inner in self._lookups_in(lookup.documents)]
+        tables = {node.get("table_name") for lookup in found for node in walk(lookup.documents)}
+        return found + [lookup for lookup in self.work.lookups if lookup.table in tables]
 
     def _helpers(self, documents: list[Node], where: Node | None) -> list[Node]:
         """Return the outputs without text that documents, or the condition under which they matter, may name."""
@@ -703,7 +704,7 @@ def _add_places(
         if found is not None:
             item, place, key = found
             columns += [
-                lookup.look_up(engine, f"{_ANSWERS}.{ROW_OF_ANSWER}", in_map=in_order).node,
+                lookup.finding(f"{_ANSWERS}.{ROW_OF_ANSWER}", engine, in_map=in_order).node,
                 *(column(alias_of(item), name) for name in key),
             ]
             cited.append(replace(place, part=lookup.table))

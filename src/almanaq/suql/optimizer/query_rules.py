@@ -21,7 +21,7 @@ from almanaq.suql.plan.blocks import (
 from almanaq.suql.plan.joins import conditions_about, has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, where_of
-from almanaq.suql.syntax.nodes import aliased, column, is_comma, nodes, nodes_of, side_of
+from almanaq.suql.syntax.nodes import aliased, is_comma, nodes, nodes_of, quoted, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -153,10 +153,11 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     After: `SELECT name FROM r WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
 
     A block without grouping, DISTINCT, windows or LIMIT gives the same rows in place as apart. Its ORDER BY becomes
-    that of the block which reads it, where that hands its rows on; where it computes with their order, as `list(x)` or
-    `row_number() OVER ()` do, the block stays. So does one that an outer join may fill with NULL: an output like
-    `coalesce(a, 'x')` is NULL there for rows without a match, and would not be if it were computed after the join. Queries with recursive members are left alone, and those with
-    outputs that make rows (`unnest`) or are by chance, which would be drawn wherever they are read.
+    that of the block which reads it, where that hands its rows on; where it computes with their order, as `list(x)` and
+    `row_number() OVER ()` do, the block stays. One that an outer join may fill with NULL stays: an output like
+    `coalesce(a, 'x')` is NULL there for rows without a match, and would not be if it were computed after the join.
+    Queries with recursive members are left alone, and those with outputs that make rows (`unnest`) or are by chance,
+    which would be drawn wherever they are read.
     """
     recursive = any(with_.args.get("recursive") for with_ in nodes_of(tree, exp.With))
     blocks = nodes_of(tree, exp.Select)
@@ -226,24 +227,24 @@ def _is_ordered(block: exp.Select) -> bool:
 def _take_order(block: exp.Select) -> None:
     """Order a block's rows as the first item of its FROM does, where it joins others to it and orders them no more."""
     joins = block.args.get("joins") or ()
-    first = block.args["from_"].this if joins else None
+    first = next(from_items(block), None) if joins else None
     inner = _query_in(first) if first is not None and not _renames(first) else None
     order = inner.args.get("order") if inner is not None else None
-    if inner is None or order is None or is_by_chance(order) or inner.args.get("distinct") is not None:
+    if first is None or inner is None or order is None or is_by_chance(order) or inner.args.get("distinct"):
         return
     if any(block.args.get(clause) for clause in ("order", "distinct")) or is_aggregated(block):
         return
     if {side_of(join) for join in joins} & {"RIGHT", "FULL"} or _computes_with_order(block):
         return
-    keys = []
     expand_output_names(inner)
+    keys, name = [], first.alias_or_name
     for number, key in enumerate(order.expressions):
         label = f"_order_{number}"
         inner.append("expressions", aliased(key.this.copy(), label))
         outer = key.copy()
-        outer.set("this", column(first.alias_or_name, label))
+        outer.set("this", exp.column(quoted(label), quoted(name)))
         keys.append(outer)
-    block.set("order", exp.Order(expressions=keys))
+    block.set("order", exp.Order(expressions=keys) if keys else None)
 
 
 def _find_apart(block: exp.Select) -> Iterator[exp.Select]:
