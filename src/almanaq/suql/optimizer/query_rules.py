@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.catalog.sources import find_cte, find_source, from_items
+from almanaq.suql.catalog.sources import find_cte, find_source, from_items, is_of_window
 from almanaq.suql.plan.blocks import (
     drop_constant_keys,
     expand_output_names,
@@ -198,11 +198,18 @@ _WHATEVER_THE_ORDER = (
 
 
 def _computes_with_order(block: exp.Select) -> bool:
-    """Return whether what a block computes depends on the order of the rows that it reads."""
-    distinct = block.args.get("distinct")
-    if windows_in(block) or (distinct is not None and distinct.args.get("on") is not None):
+    """Return whether what a block computes depends on the order of the rows that it reads, and orders itself no more.
+
+    DISTINCT ON does where ORDER BY tells no rows of one key apart.
+    """
+    distinct, order = block.args.get("distinct"), block.args.get("order")
+    first_of = distinct.args.get("on") if distinct is not None else None
+    keys = [key.this for key in order.expressions] if order is not None else []
+    if first_of is not None and all(key in first_of.expressions for key in keys):
         return True
-    made = [node for node in own_nodes(block) if isinstance(node, exp.AggFunc)]
+    if any(window.args.get("order") is None for window in windows_in(block)):
+        return True
+    made = [node for node in own_nodes(block) if isinstance(node, exp.AggFunc) and not is_of_window(node)]
     return any(not isinstance(node, _WHATEVER_THE_ORDER) and node.find(exp.Order) is None for node in made)
 
 
