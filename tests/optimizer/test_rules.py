@@ -104,6 +104,12 @@ def test_a_rule_saves_calls(name: str, calls: int, more: int) -> None:
         ),
         ("SELECT min(id) FROM t AS s WHERE answer(s.body, 'calm?') = 'Yes' AND id < 0", 0),
         (f"SELECT max(id) FROM t WHERE {CALM} AND city = 'Oslo'", 2),
+        (f"SELECT max(id) FROM (SELECT id FROM t WHERE {CALM} AND city = 'Oslo' ORDER BY stars) AS d", 2),
+        (
+            f"SELECT id FROM (SELECT id FROM t WHERE {CALM} AND city = 'Oslo' ORDER BY stars) AS d "
+            "QUALIFY row_number() OVER (ORDER BY id DESC) = 1",
+            2,
+        ),
         (f"SELECT max(id) - 1 FROM t WHERE {CALM} AND city = 'Oslo' HAVING max(id) > 2", 2),
         (f"SELECT id FROM t WHERE {CALM} AND city = 'Oslo' QUALIFY row_number() OVER (ORDER BY id DESC) = 1", 2),
         (f"SELECT max(CASE WHEN id > 99 THEN id END) FROM t WHERE {CALM} GROUP BY 'a'", 3),

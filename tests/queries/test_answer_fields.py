@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 import almanaq
-from almanaq.errors import AlmanaqError
+from almanaq.errors import AlmanaqError, QueryError
 from almanaq.models.batching import AGREED
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.testing import FunctionModel
@@ -72,3 +72,12 @@ def test_fields_without_a_type_are_refused(fields: str) -> None:
         pytest.raises(AlmanaqError, match=r"answer\(\)|type"),
     ):
         con.sql(f"SELECT answer(body, 'what?', {fields}) FROM t", ["DATE"] if "?}" in fields else [])
+
+
+@pytest.mark.parametrize("outputs", ["(answer(body, 'what?', {})).*", "answer(body, 'what?', {}), nothing", "f({})"])
+def test_an_error_quotes_the_query_as_it_was_given(outputs: str) -> None:
+    query = f"SELECT {outputs.format(FIELDS)} FROM t"
+    with almanaq.connect({"t": BODY}, model=FunctionModel(said), cache=False) as con:
+        with pytest.raises(QueryError) as caught:
+            con.sql(query)
+        assert caught.value.query == query

@@ -202,3 +202,37 @@ def test_what_an_unknown_answer_takes_away_is_known_from_the_rest(rows_of: RowsO
     result = rows_of(query, said | {("text 1", "calm?"): "No"})
     assert result is not None
     assert (result.rows, result.trace.exact) == ([(2,)], False)
+
+
+X, Y = "answer(x, 'x?')", "answer(y, 'y?')"
+
+
+@pytest.mark.parametrize("order", ["", " ORDER BY id DESC"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f"{X} IS NULL",
+        f"{X} IS DISTINCT FROM 'a'",
+        f"NOT ({X} IS NULL) OR id = 3",
+        f"coalesce({X}, 'a') = 'a'",
+        f"({X} IS NULL) = ({Y} IS NULL)",
+        f"NOT ({X} IS NULL AND {Y} IS NULL)",
+        f"CASE WHEN {X} IS NULL THEN true ELSE id > 1 END",
+        "id IN (SELECT id FROM t WHERE answer(y, 'y?') IS NULL)",
+    ],
+)
+def test_no_condition_holds_by_a_failed_call_in_a_query_that_is_taken_apart(condition: str, order: str) -> None:
+    """A row as a value is planned no more: the text functions become tables of answers."""
+
+    def reply(text: str, _: str) -> str | None:
+        if text == "fails":
+            raise ModelCallError("no")
+        return None if text == "silent" else text
+
+    xs = ["a", "b", "fails", "silent", None, "a"]
+    tables = {"t": {"id": list(range(6)), "x": xs, "y": ["a", "silent", "b", "fails", "fails", None]}}
+    with almanaq.connect(tables, model=FunctionModel(reply), cache=False) as con:
+        whole = con.sql(f"SELECT id FROM t WHERE {condition} ORDER BY id")
+        apart = con.sql(f"SELECT id FROM (SELECT t AS r, id, x, y FROM t{order}) AS t WHERE {condition} ORDER BY id")
+    assert apart.rows == whole.rows
+    assert apart.trace.unknown_calls

@@ -9,6 +9,7 @@ import pytest
 
 import almanaq
 from almanaq.errors import QueryTypeError, UnsupportedError
+from almanaq.testing import FunctionModel
 
 from .support import Asked, texts
 
@@ -75,6 +76,19 @@ def test_rows_given_one_by_one_have_the_same_options(asked: Asked) -> None:
 
 def test_explain_shows_the_query_of_the_options(asked: Asked) -> None:
     assert "ARRAY(SELECT " in str(asked.con.explain(f"SELECT {WHICH.format('')} FROM t"))
+
+
+def test_a_query_may_give_the_options_as_one_list() -> None:
+    tables = {"t": {"body": ["red", "blue", "green"], "names": [["red", "blue"], ["red"], []]}}
+    with almanaq.connect(tables, model=FunctionModel(lambda text, _: text), cache=False) as con:
+        for query in (
+            "(SELECT list(DISTINCT body) FROM t WHERE body <> 'green')",
+            "(SELECT names FROM t WHERE body = 'blue')",
+        ):
+            found = con.sql(f"SELECT answer(body, 'which?', {query}) AS a FROM t WHERE body <> 'green' ORDER BY a")
+            assert [row[0] for row in found.rows] == (["blue", "red"] if "DISTINCT" in query else ["red", None])
+        with pytest.raises(QueryTypeError, match="gives 3 lists"):
+            con.sql("SELECT answer(body, 'which?', ARRAY(SELECT names FROM t)) FROM t")
 
 
 def test_options_that_differ_by_row_are_refused(asked: Asked) -> None:

@@ -60,6 +60,8 @@ REFUSED = {
     "SELECT t, x FROM t UNION SELECT u, y FROM u ORDER BY answer(x, 'q')": "ORDER BY or LIMIT of UNION",
     "SELECT #1, answer(#2, 'q') FROM t": "columns by their numbers",
     "SELECT t, answer(x || random()::VARCHAR, 'q') FROM t": "drawn by chance",
+    "SELECT unnest({'a': answer(x, 'q'), 'b': id}) FROM t": "unnest.. of a STRUCT",
+    "SELECT unnest(answer(x, 'q', {'a': 'VARCHAR', 'b': 'INTEGER'})) FROM t": "unnest.. of a STRUCT",
 }
 
 

@@ -51,7 +51,13 @@ class Planner:
     def read(self, query: str, options: Options) -> Statement:
         dialect = self.language.dialect
         text = list_tables(query, self.catalog, dialect) or query
-        return self.language.read(expand_fields(text, dialect), frozenset(map(str.lower, options.allow_functions)))
+        allowed, written = frozenset(map(str.lower, options.allow_functions)), expand_fields(text, dialect)
+        try:
+            return self.language.read(written, allowed)
+        except QueryError:
+            if written != text:
+                self.language.read(text, allowed)  # an error that quotes what the user wrote
+            raise
 
     def plan(self, query: str, parameters: Parameters, options: Options) -> Plan:
         statement = self.read(query, options)
@@ -154,12 +160,15 @@ class Planner:
 
 
 def _reading(stage: Stage, part: Part) -> Stage:
-    """Return a stage of a part that reads documents where they stand in the source, not in the part's table."""
+    """Return a stage of a part that reads documents where they stand in the source, not in the part's table.
+
+    A document whose call failed has no row there: a condition tells that from one without information.
+    """
     if not isinstance(stage, TextStage) or part.reads is None:
         return stage
     relation, column_name = part.reads
     inputs = (replace(item, relation=relation, column=column_name) if item.relation else item for item in stage.inputs)
-    return replace(stage, inputs=tuple(inputs))
+    return replace(stage, inputs=tuple(inputs), leaves_out_unknown=stage.predicate is None)
 
 
 def _table_of(output: Output, part: Part) -> Materialize | NativeTable:

@@ -11,6 +11,10 @@ becomes three statements:
 The answer to a document is the same wherever it is asked for (semantics 2), so that a table of answers is the text
 function itself, over the documents that reach it; no row is joined to another by its text. What a query draws by
 chance, or under a LIMIT, is drawn once, before the rest reads it.
+
+DuckDB runs such a lookup as a join, which loses the order of rows. Where a query may depend on it, the table is looked
+up as a MAP: that takes time for each pair of a row and a document (50,000 of each: 5 s). A document whose call failed
+is not in the table, and a condition that reads its answer is NULL.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from almanaq.engines.duckdb.trees import (
     walk,
     without_places,
 )
-from almanaq.errors import QueryError, UnsupportedError
+from almanaq.errors import DatabaseError, QueryError, UnsupportedError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
@@ -172,7 +176,7 @@ class Parts:
         try:
             used = parameters_of(self.parameters_in(query), self._parameters)
             return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
-        except QueryError:
+        except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
             return ()
 
     def binds(self, query: Node) -> bool:
@@ -206,9 +210,11 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
 
 
 _DOCUMENT, _ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
+_SAID = "1"
+"""What is found in the place of an answer where only that there is one counts."""
 _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
-_GIVES_ROWS = ("unnest", "unlist", "generate_series", "range")
+_GIVES_ROWS = ("unnest", "unlist", "generate_series", "generate_subscripts", "range", "regexp_split_to_table")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
@@ -219,17 +225,26 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
         stops: whether a LIMIT may have a part of its own, which is planned.
     """
     made = copy.deepcopy(tree)
-    work = _TakingApart(engine, stops)
+    work = _TakingApart(engine, stops, _reads_order(tree))
     work.query(made["node"], (), ())
     if has_text(made):
         raise _refusal("here")
     if not engine.binds(made["node"]):
         for lookup in work.lookups:
-            lookup.look_up_in_map(engine)
+            lookup.look_up(engine, in_map=True)
         if not engine.binds(made["node"]):
-            raise _refusal("where DuckDB allows no subquery")
-    shown, cited = _add_places(made, work.lookups, engine)
+            unnested = [node for node in walk(made) if node.get("function_name") == "unnest"]
+            of_struct = any(node is lookup.node for lookup in work.lookups for node in walk(unnested))
+            raise _refusal("in unnest() of a STRUCT" if of_struct else "where DuckDB allows no subquery")
+    shown, cited = _add_places(made, work.lookups, engine, in_order=work.in_order)
     return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
+
+
+def _reads_order(tree: Node) -> bool:
+    """Return whether a query may depend on the order of rows within it, which looking up in a table, a join, loses."""
+    nested = [node for node in walk(tree) if node is not tree["node"]]
+    ordered = any(modifier["type"] == "ORDER_MODIFIER" for node in nested for modifier in node.get("modifiers", ()))
+    return ordered or any(node.get("ref_type") == "POSITIONAL" for node in nested)
 
 
 def _refusal(where: str) -> UnsupportedError:
@@ -248,33 +263,34 @@ class _RowScope:
 
 @dataclass
 class _Lookup:
-    """The expression that stands for a text function: a subquery, or a map where no subquery may see the row."""
+    """The expression that stands for a text function, or says whether it was answered: a subquery, or a map where no
+    subquery may see the row, or where the order of rows counts."""
 
     node: Node
     table: str
     documents: list[Node]
     select: Node
     """The SELECT that it stands in."""
+    found: str = f"{_ANSWERS}.{_ANSWER}"
 
-    def row(self, engine: Parts) -> Node:
-        other = _Lookup({"alias": ""}, self.table, self.documents, self.select)
-        other.look_up_in_table(engine, ROW_OF_ANSWER)
-        return other.node
+    def finding(self, found: str, engine: Parts, *, in_map: bool) -> _Lookup:
+        """Return one of something else in the place of the answer."""
+        other = replace(self, node={"alias": ""}, found=found)
+        other.look_up(engine, in_map=in_map)
+        return other
 
-    def look_up_in_table(self, engine: Parts, found: str = _ANSWER) -> None:
+    def look_up(self, engine: Parts, *, in_map: bool) -> None:
+        if in_map and self.documents:
+            self.look_up_in_map(engine)
+            return
         same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
         table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}{f' WHERE {same}' if same else ''}"
-        self._write(engine, f"SELECT (SELECT any_value({_ANSWERS}.{found}) FROM {table})")
+        self._write(engine, f"SELECT (SELECT any_value({self.found}) FROM {table})")
 
     def look_up_in_map(self, engine: Parts) -> None:
-        if not self._names:
-            return
         own = [f"{_ANSWERS}.{name}" for name in self._names]
-        several = len(own) > 1
-        key, mark = (f"row({', '.join(names)})" if several else names[0] for names in (own, self._names))
-        there = " AND ".join(f"{name} IS NOT NULL" for name in own)
-        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS} WHERE {there}"
-        known = f"SELECT map(list({key}), list({_ANSWERS}.{_ANSWER})) FROM {table}"
+        key, mark = (f"row({', '.join(names)})" for names in (own, self._names))  # no key of a map is NULL, but within
+        known = f"SELECT map(list({key}), list({self.found})) FROM {WORK_SCHEMA}.{self.table} AS {_ANSWERS}"
         self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
 
     @property
@@ -297,6 +313,8 @@ class _Lookup:
 class _TakingApart:
     engine: Parts
     stops: bool
+    in_order: bool
+    """The order of rows within the query counts."""
     lookups: list[_Lookup] = field(default_factory=list)
     _answer_tables: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -390,12 +408,15 @@ class _Select:
         known = self._without_text(where)
         holder = {"where": where}
         self._replace_calls(holder, "where", _RowScope(node["from_table"], known), rows=True)
+        self._guard(holder, "where")
         node["where_clause"] = holder["where"]
         reached = _RowScope(node["from_table"], self._without_text(node["where_clause"]))
         clauses = ("group_expressions", "select_list", "having", "qualify", "modifiers")
         for rows in (True, False):
             for key in clauses:
                 self._replace_calls(node, key, reached, rows=rows)
+        for key in ("having", "qualify"):
+            self._guard(node, key)
         for modifier in node["modifiers"]:
             for order in modifier.get("orders", ()):
                 if any(order["expression"] is lookup.node for lookup in self.work.lookups):
@@ -454,6 +475,8 @@ class _Select:
                 if has_text(item.get("condition")):
                     pairs = _RowScope(cross(item["left"], item["right"]), self._without_text(item["condition"]))
                     self._replace_calls(item, "condition", pairs, rows=True)
+                    if item["ref_type"] == "REGULAR":
+                        self._guard(item, "condition")
                 return
             case "SUBQUERY":
                 self.work.query(item["subquery"]["node"], self.members, around)
@@ -566,8 +589,42 @@ class _Select:
             )
             self.work._answer_tables[marked] = table
         lookup = _Lookup(node, table, documents, self.node)
-        lookup.look_up_in_table(self.work.engine)
+        lookup.look_up(self.work.engine, in_map=self.work.in_order)
         self.work.lookups.append(lookup)
+
+    def _guard(self, holder: Any, key: Any) -> None:
+        """Make the parts of a condition NULL that rest on a failed call, which has no row in its table of answers."""
+        part = holder[key]
+        if part is None:
+            return
+        if part.get("class") == "CONJUNCTION" or part.get("type") == "OPERATOR_NOT":
+            for i in range(len(part["children"])):
+                self._guard(part["children"], i)
+            return
+        lookups = self._lookups_in(part)
+        if not lookups or any(part is lookup.node for lookup in lookups):
+            return  # an answer by itself, a verdict, is NULL then
+        engine = self.work.engine
+        said = [lookup.finding(_SAID, engine, in_map=self.work.in_order) for lookup in lookups]
+        self.work.lookups += said
+        guarded = engine.parse("SELECT CASE WHEN a IS NOT NULL AND b IS NULL THEN c END")["node"]["select_list"][0]
+        (check,) = guarded["case_checks"]
+        read, unsaid = check["when_expr"]["children"]
+        failed: list[Node] = []
+        for lookup, other in zip(lookups, said, strict=True):
+            present = [{**read, "children": [copy.deepcopy(document)]} for document in lookup.documents]
+            failed.append({**_AND, "children": [*present, {**unsaid, "children": [other.node]}]})
+        known = {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": ""}
+        check["when_expr"] = {**known, "children": [{**_AND, "type": "CONJUNCTION_OR", "children": failed}]}
+        check["then_expr"] = part
+        holder[key] = guarded
+
+    def _lookups_in(self, part: Any) -> list[_Lookup]:
+        """Return the lookups of a part of this SELECT, with those that their documents are made of."""
+        own = {id(node) for node in _own_nodes(part)}
+        found = [lookup for lookup in self.work.lookups if id(lookup.node) in own and lookup.select is self.node]
+        tables = {node.get("table_name") for lookup in found for node in walk(lookup.documents)}
+        return found + [lookup for lookup in self.work.lookups if lookup.table in tables]
 
     def _helpers(self, documents: list[Node], where: Node | None) -> list[Node]:
         """Return the outputs without text that documents, or the condition under which they matter, may name."""
@@ -625,7 +682,9 @@ class _Select:
 # --- quotes
 
 
-def _add_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[Node, tuple[Cited, ...]]:
+def _add_places(
+    made: Node, lookups: Sequence[_Lookup], engine: Parts, *, in_order: bool
+) -> tuple[Node, tuple[Cited, ...]]:
     """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
 
     So it is of a SELECT whose rows are those of its FROM, and of documents that are columns of relations.
@@ -643,12 +702,15 @@ def _add_places(made: Node, lookups: Sequence[_Lookup], engine: Parts) -> tuple[
     columns: list[Node] = []
     cited: list[Cited] = []
     for lookup in lookups:
-        if lookup.select is not root or len(lookup.documents) != 1:
+        if lookup.select is not root or len(lookup.documents) != 1 or lookup.found == _SAID:
             continue
         found = engine.find_place(lookup.documents[0], items)
         if found is not None:
             item, place, key = found
-            columns += [lookup.row(engine), *(column(alias_of(item), name) for name in key)]
+            columns += [
+                lookup.finding(f"{_ANSWERS}.{ROW_OF_ANSWER}", engine, in_map=in_order).node,
+                *(column(alias_of(item), name) for name in key),
+            ]
             cited.append(replace(place, part=lookup.table))
     return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)
 

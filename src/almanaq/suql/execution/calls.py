@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -176,8 +176,15 @@ class TextCalls:
         """Return the options of a site; None where those of its query are not known yet."""
         return site.options if site.options_from is None else self._options.get(site.options_from)
 
-    def know_options(self, site: Site, values: Iterable[object]) -> None:
+    def know_options(self, site: Site, values: Sequence[object]) -> None:
+        """Take the options of a site: values of rows, or the one list that `(SELECT list(…) …)` gives."""
         assert site.options_from is not None
+        if any(isinstance(value, list) for value in values):
+            if len(values) != 1:
+                raise QueryTypeError(
+                    f"the query of the options of answer() gives {len(values):,} lists: write ARRAY(SELECT unnest(…) …)"
+                )
+            (values,) = values  # type: ignore[assignment]
         found = tuple(dict.fromkeys(str(value) for value in values if value is not None and str(value).strip()))
         if len(found) > MOST_OPTIONS:
             raise QueryTypeError(

@@ -189,6 +189,11 @@ class RowEvaluation:
         outcomes = (self._outcomes.get(site) for site in self._context.needs[atom.column])
         return any(outcome is not None and outcome.unknown for outcome in outcomes)
 
+    @property
+    def has_unknown(self) -> bool:
+        """Whether a call that was made for the row failed."""
+        return any(outcome.unknown for outcome in self._outcomes.values())
+
     async def chance(self, verdict: Verdict) -> float | None:
         """Return how likely a verdict is "yes" by the reader that is asked; None where it does not say."""
         site = site_of(verdict.column)

@@ -428,7 +428,7 @@ class StageRun:
                 await row.outcome(self._stage.inputs[0].site.id, in_own_task=in_own_task)
             else:
                 await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
-            return row.result()
+            return None if self._stage.leaves_out_unknown and row.has_unknown else row.result()
         known = self._evaluate_structured(candidate)
         while not _is_decided(state := possible(self._stage.predicate, known)):
             atom = choose(self._stage.predicate, known, row.cost, self._chances.of).atom

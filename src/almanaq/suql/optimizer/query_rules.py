@@ -8,9 +8,10 @@ from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.catalog.sources import find_cte, find_source, from_items
+from almanaq.suql.catalog.sources import find_cte, find_source, from_items, is_of_window
 from almanaq.suql.plan.blocks import (
     drop_constant_keys,
+    expand_output_names,
     is_aggregated,
     is_cut_or_grouped,
     keys_of_groups,
@@ -20,12 +21,13 @@ from almanaq.suql.plan.blocks import (
 from almanaq.suql.plan.joins import conditions_about, has_outer_join, keeps_rows, needed_matches
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import is_correlated, where_of
-from almanaq.suql.syntax.nodes import is_comma, nodes, nodes_of, side_of
+from almanaq.suql.syntax.nodes import aliased, is_comma, nodes, nodes_of, quoted, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
     is_text_call,
     outermost_text_calls,
+    own_nodes,
 )
 
 
@@ -150,10 +152,12 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
     Before: `SELECT name FROM (SELECT * FROM r WHERE answer(…) = 'Yes') AS d LIMIT 3` asks for every row of r.
     After: `SELECT name FROM r WHERE answer(…) = 'Yes' LIMIT 3` stops at the third.
 
-    A block without grouping, DISTINCT, windows, ORDER BY or LIMIT gives the same rows in place as apart. One that an
-    outer join may fill with NULL stays: an output like `coalesce(a, 'x')` is NULL there for rows without a match, and
-    would not be if it were computed after the join. Queries with recursive members are left alone, and those with
-    outputs that make rows (`unnest`) or are by chance, which would be drawn wherever they are read.
+    A block without grouping, DISTINCT, windows or LIMIT gives the same rows in place as apart. Its ORDER BY becomes
+    that of the block which reads it, where that hands its rows on; where it computes with their order, as `list(x)` and
+    `row_number() OVER ()` do, the block stays. One that an outer join may fill with NULL stays: an output like
+    `coalesce(a, 'x')` is NULL there for rows without a match, and would not be if it were computed after the join.
+    Queries with recursive members are left alone, and those with outputs that make rows (`unnest`) or are by chance,
+    which would be drawn wherever they are read.
     """
     recursive = any(with_.args.get("recursive") for with_ in nodes_of(tree, exp.With))
     blocks = nodes_of(tree, exp.Select)
@@ -172,7 +176,9 @@ def merged_derived_tables(tree: exp.Query) -> exp.Query:
 
 
 def _merge(tree: exp.Query, blocks: list[exp.Select]) -> exp.Query:
-    apart = [inner for block in blocks for inner in _find_apart(block)]
+    for block in reversed(blocks):  # the innermost first: an order may pass through several
+        _take_order(block)
+    apart = [inner for block in blocks for inner in (*_find_apart(block), *_find_ordered(block))]
     for inner in apart:
         inner.set("connect", exp.Connect())  # a clause that no merged block may have
     try:
@@ -184,6 +190,70 @@ def _merge(tree: exp.Query, blocks: list[exp.Select]) -> exp.Query:
     return merged
 
 
+_WHATEVER_THE_ORDER = (
+    *(exp.ApproxDistinct, exp.Avg, exp.Count, exp.CountIf, exp.LogicalAnd, exp.LogicalOr, exp.Max, exp.Median),
+    *(exp.Min, exp.Quantile, exp.Stddev, exp.Sum, exp.Variance),
+)
+"""Aggregates that come to the same in any order of their rows."""
+
+
+def _computes_with_order(block: exp.Select) -> bool:
+    """Return whether what a block computes depends on the order of the rows that it reads, and orders itself no more.
+
+    DISTINCT ON does where ORDER BY tells no rows of one key apart.
+    """
+    distinct, order = block.args.get("distinct"), block.args.get("order")
+    first_of = distinct.args.get("on") if distinct is not None else None
+    keys = [key.this for key in order.expressions] if order is not None else []
+    if first_of is not None and all(key in first_of.expressions for key in keys):
+        return True
+    if any(window.args.get("order") is None for window in windows_in(block)):
+        return True
+    made = [node for node in own_nodes(block) if isinstance(node, exp.AggFunc) and not is_of_window(node)]
+    return any(not isinstance(node, _WHATEVER_THE_ORDER) and node.find(exp.Order) is None for node in made)
+
+
+def _query_in(item: exp.Expr) -> exp.Select | None:
+    """Return the SELECT of a derived table, or of the member of WITH that an item of FROM names."""
+    holder = find_cte(item) if isinstance(item, exp.Table) else item
+    inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
+    return inner if isinstance(inner, exp.Select) else None
+
+
+def _find_ordered(block: exp.Select) -> Iterator[exp.Select]:
+    if _computes_with_order(block):
+        yield from (q for item in from_items(block) if (q := _query_in(item)) is not None and _is_ordered(q))
+
+
+def _is_ordered(block: exp.Select) -> bool:
+    """Return whether a block has an ORDER BY, or hands on the rows of one that has."""
+    inner = [query for item in from_items(block) if (query := _query_in(item)) is not None]
+    return block.args.get("order") is not None or any(map(_is_ordered, inner))
+
+
+def _take_order(block: exp.Select) -> None:
+    """Order a block's rows as the first item of its FROM does, where it joins others to it and orders them no more."""
+    joins = block.args.get("joins") or ()
+    first = next(from_items(block), None) if joins else None
+    inner = _query_in(first) if first is not None and not _renames(first) else None
+    order = inner.args.get("order") if inner is not None else None
+    if first is None or inner is None or order is None or is_by_chance(order) or inner.args.get("distinct"):
+        return
+    if any(block.args.get(clause) for clause in ("order", "distinct")) or is_aggregated(block):
+        return
+    if {side_of(join) for join in joins} & {"RIGHT", "FULL"} or _computes_with_order(block):
+        return
+    expand_output_names(inner)
+    keys, name = [], first.alias_or_name
+    for number, key in enumerate(order.expressions):
+        label = f"_order_{number}"
+        inner.append("expressions", aliased(key.this.copy(), label))
+        outer = key.copy()
+        outer.set("this", exp.column(quoted(label), quoted(name)))
+        keys.append(outer)
+    block.set("order", exp.Order(expressions=keys) if keys else None)
+
+
 def _find_apart(block: exp.Select) -> Iterator[exp.Select]:
     """Yield the blocks that one with outer joins reads, and that are not to be merged into it.
 
@@ -191,9 +261,8 @@ def _find_apart(block: exp.Select) -> Iterator[exp.Select]:
     """
     narrows = block.args.get("limit") or block.args.get("where")
     for item in from_items(block) if any(map(side_of, block.args.get("joins") or ())) else ():
-        holder = find_cte(item) if isinstance(item, exp.Table) else item
-        inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
-        if not isinstance(inner, exp.Select):
+        inner = _query_in(item)
+        if inner is None:
             continue
         commas = [join for join in inner.args.get("joins") or () if is_comma(join)]
         if not (narrows and keeps_rows(block, item.alias_or_name)) or (commas and has_outer_join(inner)):

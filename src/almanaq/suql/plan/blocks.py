@@ -90,7 +90,13 @@ def _type_of(unit: exp.Expr) -> exp.DataType | None:
 
 
 _GROUPED = ("group", "having", "distinct", "qualify")
-_SET_RETURNING = ("json_array_elements", "jsonb_array_elements", "regexp_matches")
+_SET_RETURNING = frozenset(
+    """
+    generate_subscripts json_array_elements json_array_elements_text json_object_keys jsonb_array_elements
+    jsonb_array_elements_text jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table
+    """.split()
+)
+"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, beside those that sqlglot has a class for."""
 
 
 def is_plain(block: exp.Select) -> bool:

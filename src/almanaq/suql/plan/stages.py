@@ -198,6 +198,7 @@ class TextStage:
         values_wanted: so many of its values will do; None: all are wanted.
         values_ordered: the source gives its values in order, and the first that have a row which passes are wanted.
         keeps_unknown: rows that a failed call leaves undecided are kept too.
+        leaves_out_unknown: rows with a failed call are left out of the table of a stage without a predicate.
         sorts: ids of the sites by whose answers the block's rows are sorted.
     """
 
@@ -213,6 +214,7 @@ class TextStage:
     values_wanted: int | None = None
     values_ordered: bool = False
     keeps_unknown: bool = False
+    leaves_out_unknown: bool = False
 
     @property
     def may_infer(self) -> bool:
