@@ -381,7 +381,7 @@ def summary_line(rows: int, trace: Trace) -> str:
         sent = ", ".join(f"{column} ({_count_noun(cells, 'cell')})" for column, cells in trace.columns_sent)
         parts.append(f"sent to the model: {visible(sent)}")
     if not trace.exact:
-        chosen = "not exact" if trace.unknown_calls else "approximate"
+        chosen = "not exact" if trace.unknown_calls or trace.unknown_answers else "approximate"
         parts.append(chosen if trace.inference is None else inference_line(trace.inference))
     if trace.partial:
         parts.append("partial")

@@ -190,7 +190,7 @@ class _BatchQueue:
         failed = []
         for key, (_, waiting) in part.items():
             outcome = _read_outcome(lines.get(key), batch, ended)
-            if isinstance(outcome, Reply) and outcome.status == 200:
+            if isinstance(outcome, Reply) and outcome.succeeded:
                 if not all(reply.done() for reply in waiting):
                     self._delivered.append(key)
             else:
@@ -242,7 +242,7 @@ def _split(requests: Requests) -> Iterator[Requests]:
 
 def _read(reply: Reply, name: str) -> Mapping[str, Any]:
     """Return the JSON object of a reply, which holds `name`; raises _Refused for an error of the server."""
-    if reply.status not in (200, 201):
+    if not reply.succeeded:
         raise _Refused(reply)
     with suppress(ValueError, RecursionError):
         content = json.loads(reply.body)
@@ -252,7 +252,7 @@ def _read(reply: Reply, name: str) -> Mapping[str, Any]:
 
 
 def _read_lines(reply: Reply) -> Iterator[Mapping[str, Any]]:
-    if reply.status != 200:
+    if not reply.succeeded:
         raise _Refused(reply)
     for line in reply.body.splitlines():
         try:

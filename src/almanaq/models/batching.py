@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import BudgetExceeded, ModelCallError
 from almanaq.event_loops import PerLoop
-from almanaq.models.budget import estimate_tokens
+from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.cached import CacheQueue, ReplyCache
 from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
@@ -62,6 +63,8 @@ class Batching:
 AGREED = Batching(texts=6, text_tokens=_TEXT_TOKENS, chosen=True)
 """The batches of texts that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
 
+_MANY_VOID = 5
+"""From so many requests on whose replies hold other items than were sent, and so many for each other, no more are sent."""
 _MOST_HELD = 0.5
 """Seconds that a request waits at most for a stage that is still starting rows."""
 
@@ -90,6 +93,7 @@ class BatchingReader:
 
     A batch whose reply is malformed or declined, or whose request is refused or too long, is halved, down to single
     calls by the plain reader: one bad text must not cost the others their answers. The first item carries the usage.
+    Where nearly no reply holds the items that were sent, calls are made singly from then on.
     """
 
     remote = True
@@ -104,9 +108,22 @@ class BatchingReader:
         cache: ReplyCache | None = None,
     ) -> None:
         self.name, self.bounds_calls = reader.name, reader.bounds_calls
-        self.company, self.questions = batching.texts, batching.questions
+        self._fitting, self._void = Counter[str](), Counter[str]()
         self._reader, self._model, self._batching, self._cache = reader, model, batching, cache
         self._groups = PerLoop(lambda: _Groups(None if cache is None else CacheQueue(cache, model.name)))
+
+    @property
+    def company(self) -> int:
+        """How many texts share a request."""
+        return 1 if self._is_void("answer_texts") else self._batching.texts
+
+    @property
+    def questions(self) -> int:
+        """How many questions on a text share a request."""
+        return 1 if self._is_void("answer_many") else self._batching.questions
+
+    def _is_void(self, name: str) -> bool:
+        return self._void[name] >= _MANY_VOID * max(1, self._fitting[name])
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
@@ -116,7 +133,11 @@ class BatchingReader:
         if (cached := await self._find(call)) is not None:
             return cached
         turns = (await self._groups.get()).turns
-        reply = await self._join_group(kind, call)
+        if self._is_void(str(kind[0])):
+            record_count("asked_singly")
+            reply = await self._reader.read(call)
+        else:
+            reply = await self._join_group(kind, call)
         if turns is not None and not reply.unreadable:
             kept = [reply.value, dict(reply.verdicts), [astuple(quote) for quote in reply.quotes]]
             await turns.keep(_item_key(self._model, call), json.dumps(kept))
@@ -210,6 +231,8 @@ class BatchingReader:
                 return [(place, await self._reader.read(call))]
             except ModelCallError as problem:
                 return [(place, problem)]
+        if self._is_void(name):
+            return await self._answer_parts(name, items)
         prompt = self._prompt(name, [call for _, call in items])
         try:
             completion = await self._model.complete(prompt)
@@ -224,7 +247,7 @@ class BatchingReader:
                 return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]
             found, usage = {}, problem.usage
         else:
-            found, usage = self._parse_items(completion.text, items), completion.usage
+            found, usage = self._parse_items(name, completion.text, items), completion.usage
         missing = [item for item in items if item[0] not in found]
         if missing:
             forget_reply(self._model, prompt)
@@ -236,9 +259,7 @@ class BatchingReader:
                 reply = replace(found[place], usage=shared if outcomes else usage)
                 outcomes.append((place, await self._reader.convert_value(call, reply)))
         if missing:
-            half = (len(missing) + 1) // 2
-            halves = await asyncio.gather(*(self._answer_items(name, m) for m in (missing[:half], missing[half:]) if m))
-            again = [outcome for one in halves for outcome in one]
+            again = await self._answer_parts(name, missing)
             if not found:
                 place, outcome = again[0]
                 if isinstance(outcome, FailedCall):
@@ -247,6 +268,18 @@ class BatchingReader:
                     again[0] = place, replace(outcome, usage=outcome.usage + usage)
             outcomes += again
         return outcomes
+
+    async def _answer_parts(
+        self, name: str, items: Sequence[tuple[int, TextCall]]
+    ) -> list[tuple[int, TextReply | Exception]]:
+        """Return the outcomes of items that are asked in halves; one by one where batches are not answered."""
+        size = (len(items) + 1) // 2
+        if self._is_void(name):
+            size = 1
+            record_count("asked_singly", len(items))
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        answered = await asyncio.gather(*(self._answer_items(name, part) for part in parts))
+        return [outcome for part in answered for outcome in part]
 
     def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
         if name == "answer_many":
@@ -260,15 +293,16 @@ class BatchingReader:
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
 
-    def _parse_items(self, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        found: dict[int, TextReply] = {}
-        try:
+    def _parse_items(self, name: str, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
+        content: Mapping[str, object] = {}
+        with contextlib.suppress(MalformedReply):
             content = parse_object(text)
-        except MalformedReply:
-            return found
         # Items that are not those that were sent may stand for their neighbours.
-        if set(content) != {f"item{number}" for number in range(1, len(items) + 1)}:
-            return found
+        fits = set(content) == {f"item{number}" for number in range(1, len(items) + 1)}
+        (self._fitting if fits else self._void)[name] += 1
+        if not fits:
+            return {}
+        found: dict[int, TextReply] = {}
         for number, (place, call) in enumerate(items, 1):
             item = content.get(f"item{number}")
             try:

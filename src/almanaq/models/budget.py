@@ -169,6 +169,7 @@ class Spending:
         read_in_parts: texts longer than the model's context.
         cut_prompts: prompts of which a server read only a part.
         batched: requests in batches that have not ended.
+        asked_singly: texts and questions that share no request, as replies held other items.
     """
 
     budget: Budget | None = None
@@ -176,6 +177,7 @@ class Spending:
     read_in_parts: int = 0
     cut_prompts: int = 0
     batched: int = 0
+    asked_singly: int = 0
     _lines: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -232,7 +234,9 @@ def record_usage(model: str, usage: Usage, *, virtual: int = 0, purpose: str = "
         account.add(_OPERATOR.get() or purpose, model, usage, virtual=virtual)
 
 
-def record_count(name: Literal["dropped_quotes", "read_in_parts", "cut_prompts", "batched"], count: int = 1) -> None:
+def record_count(
+    name: Literal["dropped_quotes", "read_in_parts", "cut_prompts", "batched", "asked_singly"], count: int = 1
+) -> None:
     """Add to a count of every open account."""
     for account in _ACCOUNTS.get():
         setattr(account, name, getattr(account, name) + count)

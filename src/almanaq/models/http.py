@@ -105,6 +105,11 @@ class Reply:
     body: bytes
     headers: Mapping[str, str]
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether the server says that it did what was asked."""
+        return 200 <= self.status < 300
+
 
 def may_pass(status: int) -> bool:
     """Return whether the same request may succeed after this status."""
@@ -200,7 +205,7 @@ class JsonServer:
             raise NoReply(self._describe_problem(problem), arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
-        streams = read is not None and reply.status == 200 and reply.content_type == _EVENTS
+        streams = read is not None and 200 <= reply.status < 300 and reply.content_type == _EVENTS
         packed = "content-encoding" in reply.headers
         if not streams and not packed and (reply.content_length or self._most + 1) <= self._most:
             # aiohttp reads no more than the announced length.

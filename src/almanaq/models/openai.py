@@ -31,6 +31,7 @@ from almanaq.models.http import (
     redact_keys,
 )
 from almanaq.models.openai_replies import (
+    LEAST_LIMIT,
     ChatStream,
     count_cached_tokens,
     decode_body,
@@ -55,8 +56,6 @@ _log = logging.getLogger("almanaq")
 OPENAI = "https://api.openai.com/v1"
 _REASONING_ROOM, _MOST_REASONING_ROOM = 8192, 32_768
 """Tokens added once a model has shown that it reasons, as its output limit includes that; doubled up to the second."""
-_LEAST_LIMIT = 256
-"""No server's own limit of output is lower; where it counts fewer tokens, it leaves out the reasoning."""
 _WORDS_READ, _WORDS_CUT, _TOKENS_CUT = 0.9, 500, 500
 """A prompt of more than `_WORDS_CUT` words takes at least `_WORDS_READ` tokens a word; where a server counted fewer, it
 read a part. Below `_TOKENS_CUT` it is one that leaves out what it had cached."""
@@ -144,7 +143,7 @@ class OpenAIModel:
             if isinstance(failed, FailedCall) and problem.timed_out and not self._far:
                 failed.retryable = False  # the same request would take this machine as long again
             raise failed from problem
-        if reply.status != 200:
+        if not reply.succeeded:
             raise self._make_error(reply, options, prompt)
         if reply.body.lstrip().startswith((b"data:", b":", b"event:", b"id:", b"retry:")):
             if stream is None:  # nobody asked for events
@@ -185,7 +184,7 @@ class OpenAIModel:
         asked = _output_limit_of(options)
         written = read_token_count(content, "completion_tokens", most=lambda: 0, server=self._base_url) or 0
         least, before = self._cut_at or (asked, 0)
-        if asked > least and _LEAST_LIMIT <= written <= before:
+        if asked > least and LEAST_LIMIT <= written <= before:
             return False
         self._cut_at = asked, written
         reasoned = has_reasoned(content) or not read_text(content).strip()
@@ -405,7 +404,7 @@ class OpenAIEmbedder:
             reply = await self._server.post("/embeddings", request)
         except NoReply as problem:
             raise make_connection_error(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
-        if reply.status != 200:
+        if not reply.succeeded:
             message = read_error_message(reply.body)
             refused = find_refused_feature(reply.status, message, request)
             if refused is not None:

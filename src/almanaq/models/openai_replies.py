@@ -130,7 +130,10 @@ def _find_possible_verdicts(text: str) -> Sequence[str] | None:
 _ONE_CALL = Usage(calls=1)
 
 _FEATURE_WORDS = {
-    "response_format": ("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
+    "response_format": (
+        *("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
+        *("response_schema", "responseschema", "$defs", "$ref", "additionalproperties"),
+    ),
     "temperature": ("temperature",),
     "max_completion_tokens": ("max_completion_tokens",),
     "reasoning_effort": ("reasoning_effort", "reasoning effort"),
@@ -140,7 +143,10 @@ _FEATURE_WORDS = {
     "logprobs": ("logprobs", "log probabilities"),
     "stream_options": ("stream_options",),
     "stream": ("'stream'", '"stream"', "streaming"),
-    "system": ("system role", "role system", "system message", "'system' role", "role 'system'"),
+    "system": (
+        *("system role", "role system", "system message", "system prompt", "system instruction", "'system' role"),
+        *("role 'system'", "developer instruction", "roles must alternate", "user and assistant roles"),
+    ),
 }
 """Words by which servers name a feature that they do not support."""
 
@@ -149,16 +155,27 @@ _LONGEST_MESSAGE = 1000
 _TOO_LONG = re.compile(
     r"context.?length|maximum context|context.?(size|window)|too many tokens|too long|prompt length|input length"
     r"|input token count|must have less than \d+ tokens|maximum input length|longer than the model|exceed\w* .*tokens"
+    r"|reduce the length|inputs`? tokens \+"
 )
 """How servers say that a request is longer than the model reads."""
+_TOO_MUCH_AT_ONCE = re.compile(r"request too large")
+"""How they say that one request takes more tokens than a minute has: no wait would help."""
 _TOO_MUCH_OUTPUT = re.compile(r"max_(?:completion_|output_|new_)?tokens|output tokens|completion tokens")
+LEAST_LIMIT = 256
+"""No server's own limit of output is lower; where one counts fewer tokens, it leaves out the reasoning."""
+_UNNAMED_LIMIT = re.compile(
+    r"invalid \W?max_\w*tokens\W? value|invalid value \w+ \W?max_\w*tokens"
+    r"|max_\w*tokens\W? (?:value )?(?:is )?(?:too (?:large|high|big)|out of range)"
+)
+"""How they refuse to be asked for so many, without a number that they would take."""
 _STATED_LIMIT = re.compile(
     r"(?:at most|maximum(?: value)? (?:is|of|allowed is)|limit (?:is|of)|up to|less than or equal to|<=|\[1, ?|1 and)"
     r"\s*(\d[\d,]*)"
 )
 """Where a message names the most output tokens that a model may have."""
 _COMPLETION_TOO_LONG = re.compile(
-    r"context length is (\d+) tokens.*?\((\d+) (?:tokens )?in the (?:messages|prompt|input)"
+    r"(?:context length is|must be <=) (\d+).*?(?:\((\d+) (?:tokens )?in the (?:messages|prompt|input)"
+    r"|given: (\d+) `?inputs)"
 )
 
 
@@ -172,23 +189,29 @@ def find_refused_feature(status: int, message: str, used: Collection[str]) -> st
 
 
 def find_output_limit(status: int, message: str, asked: int) -> int | None:
-    """Return the output tokens that a model may be asked for, where it refuses to be asked for more; else None."""
+    """Return the output tokens that a model may be asked for, where it refuses to be asked for more; else None.
+
+    Where the message names no number, it is half of what was asked.
+    """
     if status not in (400, 413, 422):
         return None
     lowered = message.lower()
     if context := _COMPLETION_TOO_LONG.search(lowered):
-        limit = int(context[1]) - int(context[2])
+        limit = int(context[1]) - int(context[2] or context[3])
     elif _TOO_MUCH_OUTPUT.search(lowered) and (stated := _STATED_LIMIT.search(lowered)):
         limit = int(stated[1].replace(",", ""))
+        return limit if 0 < limit < asked else None
+    elif _UNNAMED_LIMIT.search(lowered):
+        limit = asked // 2
     else:
         return None
-    return limit if 0 < limit < asked else None
+    return limit if LEAST_LIMIT <= limit < asked else None
 
 
 def make_status_error(
     status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
 ) -> ModelError:
-    """Return the error for an HTTP status other than 200; `served` says that other calls have succeeded."""
+    """Return the error for an HTTP status other than 2xx; `served` says that other calls have succeeded."""
     shown = redact_keys(" ".join(message.split())[:300])
     lower = shown.lower()
     if 300 <= status < 400:
@@ -212,7 +235,7 @@ def make_status_error(
     )
     if status == 405:
         return no_protocol
-    if status == 413 or (status != 429 and _TOO_LONG.search(lower)):
+    if status == 413 or (_TOO_MUCH_AT_ONCE if status == 429 else _TOO_LONG).search(lower):
         message = f"the text is longer than {model!r} reads: {shown}"
         cause = "longer than the model reads"
         return FailedCall(message, retryable=False, usage=_ONE_CALL, cause=cause, too_long=True)
@@ -333,6 +356,8 @@ def read_text(content: Mapping[str, Any]) -> str:
         text = content["choices"][0]["message"]["content"]
     except (LookupError, TypeError):
         return ""
+    if isinstance(text, dict):  # some servers have parsed it
+        text = _write_json(text)
     if isinstance(text, list):  # as parts
         parts = [part.get("text") for part in text if isinstance(part, dict)]
         text = "".join(part for part in parts if isinstance(part, str))
@@ -349,14 +374,16 @@ _END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return
 
 
 def drop_reasoning(text: str) -> str:
-    """Return what a reply says after the visible reasoning before it; "" where it ends within that."""
+    """Return what a reply says after its visible reasoning, or before it; "" where it ends within that."""
     if text.startswith("{") and "<" not in text and "THINK]" not in text:
         return text  # a clean reply, of nearly every model
     text = _END_MARKS.sub("", text.removeprefix("\ufeff"))
-    end = _REASONING_ENDS.match(text)
-    if end is not None and not _is_object(text):  # else it stands in a quote
-        return text[end.end() :].lstrip()
-    return "" if _REASONING_BEGINS.match(text) else text
+    if _is_object(text):
+        return text  # a mark stands in a quote
+    end, begin = _REASONING_ENDS.match(text), _REASONING_BEGINS.search(text)
+    after = text[end.end() :].lstrip() if end else "" if begin and not begin.start() else text
+    before = text[: begin.start()] if begin else ""
+    return before if _is_object(before) and not (end and after) else after
 
 
 def _is_object(text: str) -> bool:
@@ -368,14 +395,20 @@ def _is_object(text: str) -> bool:
 
 def _read_elsewhere(message: Mapping[str, Any]) -> str:
     places = [message.get(name) for name in ("reasoning_content", "reasoning")]
-    calls = message.get("tool_calls")
+    calls, called = message.get("tool_calls"), message.get("function_call")
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
         called = calls[0].get("function")
-        places.insert(0, called.get("arguments") if isinstance(called, dict) else None)
-    for place in places:
-        if isinstance(place, str) and _is_object(place):
-            return place
-    return ""
+    if isinstance(called, dict):
+        arguments = called.get("arguments")
+        places.insert(0, _write_json(arguments) if isinstance(arguments, dict) else arguments)
+    return next((text for text in places if isinstance(text, str) and _is_object(text)), "")
+
+
+def _write_json(value: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        return ""
 
 
 def has_reasoned(content: Mapping[str, Any]) -> bool:
@@ -403,7 +436,7 @@ def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:
     text = drop_reasoning(read_text(content))
     if not text.strip() and finish != "length":
         text = _read_elsewhere(message)
-    cut = finish == "length"
+    cut = finish == "length" and not _is_object(text)  # some servers say so of whole replies
     hidden = count_reasoning_tokens(content) if cut or not text.strip() else 0
     if not text.strip():
         why = f", after {hidden} hidden tokens of reasoning" if hidden else ""

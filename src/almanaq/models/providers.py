@@ -121,7 +121,7 @@ async def _list_models(address: str, key: str, seconds: float) -> tuple[str, ...
     server = JsonServer(address, headers, timeout=seconds, secrets=(key,), most_bytes=_LIST_BYTES)
     with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
         reply = await server.get("/models")
-        if reply.status == 200:
+        if reply.succeeded:
             names = [item["id"] for item in json.loads(reply.body)["data"]]
             # A server is not trusted: names that are safe to print and to pass back.
             return tuple(n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME)
@@ -342,7 +342,7 @@ async def _connect(
 async def _get(server: JsonServer, path: str, content: Mapping[str, Any] | None = None) -> object:
     try:
         reply = await (server.get(path) if content is None else server.post(path, content))
-        return json.loads(reply.body) if reply.status == 200 else None
+        return json.loads(reply.body) if reply.succeeded else None
     except (NoReply, ValueError, RecursionError):
         return None
 

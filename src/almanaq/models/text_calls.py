@@ -133,7 +133,10 @@ def item_schema(calls: Sequence[TextCall]) -> dict[str, object]:
 
 
 def parse_object(text: str) -> dict[str, object]:
-    """Return the last complete JSON object of a reply, whatever words, fences and drafts are around it."""
+    """Return the last complete JSON object of a reply, whatever words, fences and drafts are around it.
+
+    An object that holds a key twice, with different values, is none: either value may be the one meant.
+    """
     found, problem, start = None, "it holds none", text.find("{")
     while start >= 0:
         try:
@@ -141,12 +144,24 @@ def parse_object(text: str) -> dict[str, object]:
         except (ValueError, RecursionError) as error:
             problem, end = str(error), start + 1
         start = text.find("{", end)
+    if found is _AMBIGUOUS:
+        raise MalformedReply("it holds a key twice, with different values")
     if not isinstance(found, dict):
         raise MalformedReply(f"it is not a JSON object ({problem})")
     return found
 
 
-_DECODER = json.JSONDecoder()
+_AMBIGUOUS = object()
+
+
+def _make_object(pairs: list[tuple[str, object]]) -> object:
+    made = dict(pairs)
+    if len(made) < len(pairs) and any(repr(value) != repr(made[key]) for key, value in pairs):
+        return _AMBIGUOUS
+    return made
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 
 def parse_reply(text: str, call: TextCall) -> ParsedReply:
@@ -233,14 +248,10 @@ def _parse_verdicts(verdicts: object, compared: Sequence[str]) -> dict[str, bool
 
 
 def _parse_quotes(quotes: object) -> tuple[str, ...]:
-    """Return quotes; a right value is not thrown away for their form, and each is looked up in the text anyway."""
-    listed = [] if quotes is None else [quotes] if isinstance(quotes, str) else quotes
-    if not isinstance(listed, list):
-        raise MalformedReply('"quotes" must be a list')
+    """Return quotes, "" for what is no text: a right value counts, and words that are not in the text are dropped."""
+    listed = [] if quotes is None else quotes if isinstance(quotes, list) else [quotes]
     found = [quote.get("quote") if isinstance(quote, dict) else quote for quote in listed]
-    if not all(isinstance(words, str) for words in found):
-        raise MalformedReply("each quote must be a string")
-    return tuple(map(str, found))
+    return tuple(words if isinstance(words, str) else "" for words in found)
 
 
 _MAX_QUOTES = 3

@@ -134,7 +134,7 @@ class Trace:
     Attributes:
         candidate_rows: rows whose text was considered.
         unknown_calls: calls that failed; they satisfy nothing and show as NULL.
-        exact: False when the user chose an approximation, or calls failed.
+        exact: False when the user chose an approximation, calls failed, or a reply could not be read.
         partial: True when a budget stopped the query.
         links: (column, literal, values it was linked to) for ENUM literals.
         columns_sent: (column, number of cells) that left the machine.
@@ -348,6 +348,6 @@ class Result:
 
 
 def _inexact(trace: Trace) -> str:
-    if trace.unknown_calls:
-        return f"not exact: {trace.unknown_calls:,} answer(s) unknown"
+    if unknown := trace.unknown_answers or trace.unknown_calls:
+        return f"not exact: {unknown:,} answer(s) unknown"
     return "" if trace.exact else "approximate"

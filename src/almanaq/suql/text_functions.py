@@ -174,6 +174,12 @@ _USAGE = (
     "answer(text, question, {'price': 'INTEGER', 'mood': ['calm', 'loud']}): a type, or the allowed values, for each"
 )
 _BUILDERS = {"duckdb": ("json_object", "json_object"), "postgres": ("json_build_object", "jsonb_build_object")}
+_FIELDS = exp.Struct, exp.PropertyEQ, exp.JSONObject, exp.JSONKeyValue
+
+
+def holds_fields(node: object) -> bool:
+    """Return whether a node puts values side by side, as an answer of several fields is written."""
+    return isinstance(node, _FIELDS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BUILDERS["postgres"])
 
 
 def expand_fields(text: str, dialect: str) -> str:

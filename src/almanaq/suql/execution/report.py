@@ -81,7 +81,7 @@ def list_warnings(
     certain: bool,
 ) -> Iterator[str]:
     if unreadable := calls.unknown_answers.unreadable:
-        yield f"{unreadable} answer(s) could not be read as the type asked for; they are NULL"
+        yield f"{unreadable} answer(s) could not be read as the type asked for; they are NULL: the rows are not exact"
     if calls.unknown:
         yield f"{calls.unknown} call(s) failed ({calls.causes}); their answers are unknown: the rows are not exact"
     if calls.unknown and not certain:
@@ -99,6 +99,11 @@ def list_warnings(
         yield (
             f"{account.read_in_parts} text(s) were longer than the model reads at once: each was read in parts, "
             "and its answer is made of theirs"
+        )
+    if account.asked_singly:
+        yield (
+            "the model does not reply to several texts or questions at once in the form asked for: "
+            f"{account.asked_singly:,} were asked one by one, which takes more calls; batch=1 does so from the start"
         )
     if account.cut_prompts:
         yield (

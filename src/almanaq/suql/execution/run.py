@@ -460,7 +460,7 @@ class Run:
             spending=account.lines,
             dropped_quotes=account.dropped_quotes,
             partial=self.stopped is not None or self.interrupted or self._cut,
-            exact=not self.calls.unknown and approximations == (None, None, None),
+            exact=not (self.calls.unknown or self.calls.unknown_answers.count) and approximations == (None, None, None),
             inference=inference,
             links=self._links,
             columns_sent=tuple(sorted(self._sent.items())) if remote else (),

@@ -28,6 +28,7 @@ from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
 from almanaq.suql.syntax.nodes import aliased, column, nodes
 from almanaq.suql.text_functions import (
     has_text,
+    holds_fields,
     is_by_chance,
     is_model_call,
     is_similarity,
@@ -128,10 +129,10 @@ def _is_certain(call: exp.Expr, tree: exp.Query, kept_below: exp.Expr | None) ->
 
 
 def _is_shown(part: exp.Expr, call: exp.Expr) -> bool:
-    value = part.unalias()
-    while isinstance(value, exp.Cast | exp.Paren):
-        value = value.this
-    return part.arg_key == "expressions" and value is call
+    value = call
+    while value is not part and (isinstance(value.parent, exp.Cast | exp.Paren) or holds_fields(value.parent)):
+        value = value.parent
+    return part.arg_key == "expressions" and value is part.unalias()
 
 
 def _keeps(block: exp.Select) -> bool:
@@ -141,7 +142,8 @@ def _keeps(block: exp.Select) -> bool:
     if has_outer_join(block) or (distinct is not None and distinct.args.get("on") is not None):
         return False
     return not any(
-        isinstance(node, exp.AggFunc | exp.Window) or (isinstance(node, exp.Anonymous) and not is_text_call(node))
+        isinstance(node, exp.AggFunc | exp.Window)
+        or (isinstance(node, exp.Anonymous) and not is_text_call(node) and not holds_fields(node))
         for output in block.expressions
         for node in own_nodes(output)
     )
