@@ -16,12 +16,24 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
+from almanaq.agent.local.spec import (
+    QuerySpec,
+    aggregate,
+    answer,
+    compared,
+    count,
+    is_missing,
+    kinds_of,
+    plain,
+    tables_in,
+    text,
+)
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
+_OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
@@ -196,7 +208,10 @@ class Composer(Ranking):
         after = after or [max(tests, key=lambda t: t.place)]
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
-        self.counts = True
+        if self.measures and [*map(type, self.measures)] != [exp.Sum]:
+            raise NotComposed
+        counted = self.measures.pop() if self.measures else count()  # "percentage of total sales" divides sums
+        self.counts = counted == count()
         k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
         whole = (
             getattr(self.sentence.items[k].meanings[0], "thing", None) if k is not None and self._is_column(k) else None
@@ -206,9 +221,9 @@ class Composer(Ranking):
                 raise NotComposed  # a share of an amount is none of the rows
             if whole.relation is self.main and self.world.is_unique(whole):
                 self.sentence.take(k)  # each has one row
-        part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
+        part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
-        self.measures.append(exp.Div(this=hundredfold, expression=count()))
+        self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
 
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]
@@ -236,6 +251,8 @@ class Composer(Ranking):
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if self.counts and not self.names_main and spec.conditions and self._is_listed_elsewhere():
             self.choices.doubt(0.5, "rows, or others that lead to them")
+        if _OF_ALL.match(self.sentence.links.question):
+            self.choices.doubt(0.3, "whether all rows are so")
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
         if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
@@ -266,7 +283,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):
-                yield denied(test.condition) if test.negated else test.condition
+                yield self._denied(test) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
         for tests in by_relation.values():
@@ -277,6 +294,15 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
+
+    def _denied(self, test: Test) -> exp.Expr:
+        """Return the opposite of a test: rows without a value fulfil it too where it says "without"."""
+        missing = is_missing(plain(test.column))
+        if not self.world.graph.finds(test.column.relation.name, missing):
+            return denied(test.condition)
+        known = [("without", 1.0)] if test.never else [("not", 1.0), ("without", 0.97)]
+        unlike = denied(test.condition)
+        return unlike if self.choices.pick(("not", test.place), known) == "not" else exp.or_(unlike, missing)
 
     def _ends_in_verb(self) -> bool:
         """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
@@ -325,6 +351,10 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
+        said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
+        said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
+        if said and any(c.relation.name not in said for c in self.ordering):
+            self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
         asks_fact = any(item.how == "asked" for item in self.sentence.items)
         if asks_fact and entity is None and self.conditions.tests and not self.names_main and not self.ordering:
             self.choices.doubt(0.4, "it asks about something that is no row")
@@ -375,7 +405,8 @@ class Composer(Ranking):
             self._leave_out_missing(self.shown[0])
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
         columns = dict.fromkeys(kinds_of(each) for c in self.shown for each in self._with_names(c))
-        for test in self.conditions.tests:
+        others = all(c.relation is not self.main for c in self.shown)  # each of these is listed once
+        for test in [] if others else self.conditions.tests:
             own = test.column.relation
             if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
@@ -384,7 +415,10 @@ class Composer(Ranking):
             columns |= {
                 plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
             }
-        return replace(spec, columns=tuple(columns), distinct=not any(c.names_rows for c in self.shown))
+        if any(test.negated for test in self.conditions.tests):
+            self.choices.doubt(0.4, "kinds with rows that are not so, or without any that is")
+        own = any(c.names_rows and c.relation is self.main for c in self.shown)
+        return replace(spec, columns=tuple(columns), distinct=not own)
 
     def _about_entity(self, entity: Test) -> str:
         """Return the question with "this restaurant" in the place of a row's name."""

@@ -413,6 +413,12 @@ class Conditions(Presence):
         if id(column) in labels:
             sentence.take(labels[id(column)])
         sentence.take(i)
+        years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
+        if period.days is not None and period.sign == "=" and len(years) > 1:
+            meant = self.choices.pick(("year", span.first), [("latest", 1.0), ("any", 0.97)])
+            if meant == "any":
+                self._add(i, column, self._in_any_year(column, period))
+                return
         self._add(i, column, self._within(column, period))
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
@@ -486,6 +492,13 @@ class Conditions(Presence):
         edge = {">": (exp.GTE, after), ">=": (exp.GTE, start), "<": (exp.LT, start), "<=": (exp.LT, after)}
         kind, value_day = edge[period.sign]
         return kind(this=plain(column), expression=day(value_day, column))
+
+    def _in_any_year(self, column: LinkedColumn, period: Period) -> exp.Expr:
+        """Return the condition that a day lies in a month, or is a day of it, of whatever year."""
+        of = {"month": period.start.month}
+        of |= {"day": period.start.day} if (period.after - period.start).days == 1 else {}
+        parts = ((exp.Extract(this=exp.var(name), expression=plain(column)), value) for name, value in of.items())
+        return exp.and_(*(exp.EQ(this=each, expression=number(value)) for each, value in parts))
 
     def _place_period(self, column: LinkedColumn, period: Period) -> tuple[date, date]:
         """Return the days of a period; one without a year is the one nearest to the latest day known."""

@@ -199,7 +199,10 @@ class Ranking(Figures):
             and self.sentence.items[subject[0]].kind == "table"
             and self.main not in self.sentence.items[subject[0]].meanings
         )
-        grouped = kind is not None and kind is not column and not kind.names_rows
+        if kind is None and (number := self._subject(any_column=True)) is not None and number[1] is not column:
+            had = self.sentence.text(number[0] + 1) in ("has", "have", "had", "with")
+            kind = number[1] if had and number[1] is not None and not self.world.is_unique(number[1]) else None
+        grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
             sums, mean = english().sums(column.words), self._take_mean()
             options = [
