@@ -46,6 +46,8 @@ _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fr
 )
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
+_OPEN = 0.6
+"""How sure two meanings are together of which neither is the answer alone."""
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
@@ -300,9 +302,11 @@ class Composer(Ranking):
         missing = is_missing(plain(test.column))
         if not self.world.graph.finds(test.column.relation.name, missing):
             return denied(test.condition)
-        known = [("without", 1.0)] if test.never else [("not", 1.0), ("without", 0.97)]
         unlike = denied(test.condition)
-        return unlike if self.choices.pick(("not", test.place), known) == "not" else exp.or_(unlike, missing)
+        if test.never:
+            return exp.or_(unlike, missing)
+        self.choices.doubt(_OPEN, "rows of which nothing is known")
+        return self.choices.pick(("not", test.place), [(unlike, 1.0), (exp.or_(unlike, missing), 0.97)])
 
     def _ends_in_verb(self) -> bool:
         """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
@@ -417,8 +421,8 @@ class Composer(Ranking):
             }
         if any(test.negated for test in self.conditions.tests):
             self.choices.doubt(0.4, "kinds with rows that are not so, or without any that is")
-        own = any(c.names_rows and c.relation is self.main for c in self.shown)
-        return replace(spec, columns=tuple(columns), distinct=not own)
+        named = any(c.names_rows and c.relation is self.main for c in self.shown)
+        return replace(spec, columns=tuple(columns), distinct=not named)
 
     def _about_entity(self, entity: Test) -> str:
         """Return the question with "this restaurant" in the place of a row's name."""

@@ -287,7 +287,9 @@ class Conditions(Presence):
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
             only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
-            options = [(column, 0.5) for column in only] if len(only) == 1 else []
+            # A number alone is an age where rows have one, or a day of birth.
+            aged = any(c.roles & {"age", "birth"} for c in self.world.columns(self.main.name))
+            options = [(c, 0.5) for c in only if len(only) == 1 and (not aged or "age" in c.roles)]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
             return None
@@ -414,12 +416,11 @@ class Conditions(Presence):
             sentence.take(labels[id(column)])
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
+        within = self._within(column, period)
         if period.days is not None and period.sign == "=" and len(years) > 1:
-            meant = self.choices.pick(("year", span.first), [("latest", 1.0), ("any", 0.97)])
-            if meant == "any":
-                self._add(i, column, self._in_any_year(column, period))
-                return
-        self._add(i, column, self._within(column, period))
+            self.choices.doubt(0.6, "the latest, or of any year")
+            within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
+        self._add(i, column, within)
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":

@@ -155,7 +155,9 @@ class Figures(Defined):
             self._total_rows(("total", k), 0.97)
             return
         events = not distinct and column.kind == "text" and self.sentence.has_kind("period")
-        options = [("COUNT", 0.95), ("ROWS", 0.9)] if events else [("COUNT", 0.95)]  # "how many faults in 2025"
+        if events:  # "how many faults were there in 2025?"
+            self.choices.doubt(0.6, "rows or different values")
+        options = [("COUNT", 0.95), *([("ROWS", 0.9)] if events else [])]
         after = self.sentence.neighbour(k, 1, gap=1)
         kind = self.sentence.items[after].kind if after is not None else ""
         timely = column.kind == "date" or bool({"year", "founded", "built"} & set(column.words))

@@ -80,13 +80,14 @@ def find_again(turn: Turn, world: World, place: int | None = None) -> exp.Expr |
         place: the place of the one row that is meant; all rows where None.
     """
     shown = turn.shown
-    if shown is None:
+    relation = world.catalog.find(shown.relation) if shown is not None else None
+    if shown is None or relation is None:
         return None
     columns = [c for name in shown.columns if (c := world.index.column(shown.relation, name)) is not None]
     keys: Sequence[Sequence[object]] = shown.keys
-    known = world.catalog.relation(shown.relation).key == shown.columns or any(map(world.tells_apart, columns))
+    known = relation.key == shown.columns or any(map(world.tells_apart, columns))
     if not known or len(keys) >= MOST_ROWS:
-        columns = columns if known else [*islice(filter(world.tells_apart, world.columns(shown.relation)), 1)]
+        columns = columns if known else [*islice(filter(world.tells_apart, world.columns(relation.name)), 1)]
         keys = _ask_keys(turn, shown, columns, world)
         if not columns or not keys or (len(keys) > _MOST_KEPT and (place is None or place < 0)):
             return None
