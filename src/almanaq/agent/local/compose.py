@@ -16,18 +16,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import (
-    QuerySpec,
-    aggregate,
-    answer,
-    compared,
-    count,
-    is_missing,
-    kinds_of,
-    plain,
-    tables_in,
-    text,
-)
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
@@ -46,8 +35,6 @@ _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fr
 )
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
-_OPEN = 0.6
-"""How sure two meanings are together of which neither is the answer alone."""
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
@@ -210,10 +197,12 @@ class Composer(Ranking):
         after = after or [max(tests, key=lambda t: t.place)]
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
-        if self.measures and [*map(type, self.measures)] != [exp.Sum]:
+        first = self.sentence.neighbour(i, 1)
+        of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
+        if of_figure and not (self.measures and isinstance(self.measures[-1], exp.Sum)):
             raise NotComposed
-        counted = self.measures.pop() if self.measures else count()  # "percentage of total sales" divides sums
-        self.counts = counted == count()
+        counted = self.measures.pop() if of_figure else count()  # "percentage of total sales" divides sums
+        self.counts = not of_figure
         k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
         whole = (
             getattr(self.sentence.items[k].meanings[0], "thing", None) if k is not None and self._is_column(k) else None
@@ -285,7 +274,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):
-                yield self._denied(test) if test.negated else test.condition
+                yield self.conditions.deny(test) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
         for tests in by_relation.values():
@@ -296,17 +285,6 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
-
-    def _denied(self, test: Test) -> exp.Expr:
-        """Return the opposite of a test: rows without a value fulfil it too where it says "without"."""
-        missing = is_missing(plain(test.column))
-        if not self.world.graph.finds(test.column.relation.name, missing):
-            return denied(test.condition)
-        unlike = denied(test.condition)
-        if test.never:
-            return exp.or_(unlike, missing)
-        self.choices.doubt(_OPEN, "rows of which nothing is known")
-        return self.choices.pick(("not", test.place), [(unlike, 1.0), (exp.or_(unlike, missing), 0.97)])
 
     def _ends_in_verb(self) -> bool:
         """Return whether the last words say something of the rows that means nothing here: "recorded live"."""

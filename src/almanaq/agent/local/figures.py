@@ -16,7 +16,7 @@ from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_there, kinds_of, part, plain, text
 from almanaq.suql.catalog.relations import Relation
 
-_HAVING = frozenset(("have", "has", "had", "having", "with"))
+HAVING = frozenset(("have", "has", "had", "having", "with"))
 
 
 def _is_kind(column: LinkedColumn) -> bool:
@@ -94,7 +94,7 @@ class Figures(Defined):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            if k is not None and _HAVING & {*sentence.words_between(i, k)}:
+            if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
             own = bool(held) and held[0].words[-1:] == relation_words(self.main)[-1:]

@@ -25,6 +25,7 @@ from almanaq.agent.local.spec import (
     count,
     has_item,
     one_of,
+    order_of_groups,
     plain,
     read_spec,
     write_spec,
@@ -73,7 +74,8 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     if turn_pattern("another").search(said) and not spec.gives_figures:
         return _make_reading(_others(said, spec, history, world), world)
     if (first := turn_pattern("first").search(said)) is not None:
-        order = spec.order or tuple((each, True) for each in spec.measures[:1] if spec.groups)
+        top = tuple((each, True) for each in spec.measures[:1] if spec.groups and "top" in first[0].casefold())
+        order = spec.order or top or order_of_groups(spec)
         limit = int(SPELLED.get(first[1].casefold()) or first[1])
         return _make_reading(replace(spec, order=order, limit=limit), world)
     if (sort := turn_pattern("sort").search(said)) is not None and spec.measures:
