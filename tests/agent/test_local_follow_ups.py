@@ -4,7 +4,9 @@ chat what they give alone.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from datetime import date
 
 import pytest
 from tests.agent.test_local_questions import TABLES
@@ -150,3 +152,67 @@ def test_a_whole_question_gives_in_a_chat_what_it_gives_alone(con, before, quest
 def test_nothing_runs_for_what_is_not_understood(con, turns):
     reply = last_of(con, *turns)
     assert (reply.rows, reply.suql) == ((), None)
+
+
+DELAYS = {
+    "delays": {
+        "line": ["N1", "N2", "N1", "N3", "N2", "N1"],
+        "day": [date(2025, 3, d) for d in (1, 2, 3, 4, 5, 6)],
+        "minutes": [10, 20, 30, 40, 60, 60],
+        "towed": [1, 0, 1, 0, 0, 1],
+    }
+}
+NUMBERED = {"delays": {**DELAYS["delays"], "slip": [91, 92, 93, 94, 95, 96]}}
+MANY = {
+    "delays": {"line": [f"N{i % 7}" for i in range(60)], "slip": list(range(60)), "minutes": [2 * i for i in range(60)]}
+}
+
+
+@pytest.fixture(scope="module")
+def sources():
+    tables = {"unnumbered": DELAYS, "numbered": NUMBERED, "many": MANY, "growers": TABLES}
+    with contextlib.ExitStack() as stack:
+        yield {name: stack.enter_context(almanaq.connect(each, model="local")) for name, each in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("source", "turns", "sql"),
+    [
+        ("numbered", ["the last 3 delays", "how many of them were towed?"], "SELECT 1"),
+        ("numbered", ["delays longer than 30 minutes", "the second one", "what is its line?"], "SELECT 'N2'"),
+        ("numbered", ["the last 2 delays", "what is their total minutes?"], "SELECT 120"),
+        ("numbered", ["the last 2 delays", "any others?"], "SELECT * FROM (VALUES (93), (94))"),
+        ("unnumbered", ["delays longer than 30 minutes", "what is their total minutes?"], "SELECT 160"),
+        (
+            "many",
+            ["the 30 longest delays", "what is their total minutes?"],
+            "SELECT SUM(minutes) FROM delays WHERE slip > 29",
+        ),
+        ("many", ["delays longer than 9 minutes", "the last one"], "SELECT 59 FROM delays LIMIT 1"),
+        ("numbered", ["the last 2 delays", "list them"], "SELECT slip FROM delays WHERE slip > 94"),
+        ("numbered", ["delays longer than 30 minutes", "how many were there?"], "SELECT 3"),
+        ("numbered", ["average minutes by line", "only the top 2"], "SELECT * FROM (VALUES ('N2'), ('N3'))"),
+        ("numbered", ["the shortest delay", "the longest instead"], "SELECT slip FROM delays WHERE minutes = 60"),
+        ("growers", ["which towns do the growers live in?", "how many are there?"], "SELECT 3"),
+    ],
+)
+def test_rows_of_a_conversation_are_found_again_by_what_tells_them_apart(sources, source, turns, sql):
+    """No column whose values repeat finds them again, and no more and no fewer are meant than were found."""
+    reply = last_of(sources[source], *turns)
+    wanted = [row[0] for row in sources[source].sql(sql).rows]
+    assert any(sorted(column) == sorted(wanted) for column in map(list, zip(*reply.rows, strict=True))), reply.answer
+
+
+@pytest.mark.parametrize(
+    ("source", "turns"),
+    [
+        ("unnumbered", ["the last 3 delays", "how many of them were towed?"]),  # nothing tells delays apart
+        ("unnumbered", ["the last 3 delays", "the second one"]),
+        ("unnumbered", ["the last 3 delays", "any others?"]),
+        ("numbered", ["the last 2 delays", "how many are there?"]),  # these, or all
+        ("growers", ["growers in Vik", "how many deliveries did it have?"]),  # one of several
+        ("growers", ["growers in Vik", "only the grumpy ones", "what is their average age?"]),  # of whom?
+    ],
+)
+def test_rows_that_nothing_tells_are_not_guessed(sources, source, turns):
+    assert last_of(sources[source], *turns).status in ("clarify", "no_query")

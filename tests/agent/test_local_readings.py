@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 import almanaq
@@ -130,3 +132,74 @@ def test_what_is_asked_of_a_text_leaves_out_where_it_stands():
     ]
     with almanaq.connect({"trips": {"trip": [1, 2], "log": logs}}, model="local", cache=False) as con:
         assert "'does it mention engine?'" in con.ask("which trips mention an engine in their log?").suql
+
+
+YARD = {
+    "barns": {
+        "barn": ["Ash", "Birch", "Cedar", "Dogwood"],
+        "storey": [1, 1, 2, 3],
+        "stalls": [2, 2, 3, 1],
+        "roof": ["tin", "slate", None, "tin"],
+        "shift": ["First", "All", "First", "Night"],
+        "cleaned": [date(2023, 6, 4), date(2024, 6, 9), date(2024, 1, 5), None],
+        "fee": [10, 20, 30, 40],
+        "locked": [True, False, True, True],
+    },
+    "pupils": {
+        "pupil": ["Ann", "Bo", "Cy"],
+        "born": [date(1950, 5, 1), date(1990, 1, 1), date(2012, 3, 3)],
+        "tuition": [10.0, 20.0, 5.0],
+    },
+    "ponies": {"pony_id": ["P1", "P2", "P3"], "pony": ["Ivy", "Jet", "Kim"], "coat": ["bay", "grey", "bay"]},
+    "rides": {
+        "ride": [1, 2, 3, 4, 5],
+        "pony_id": ["P1", "P1", "P2", "P3", "P3"],
+        "state": ["open", "open", "open", "closed", "open"],
+        "ridden": [date(2024, 1, d) for d in (1, 2, 3, 4, 5)],
+        "miles": [4.0, 4.0, 5.0, 1.0, 1.0],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def yard():
+    with almanaq.connect(YARD, model="local", cache=False) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("question", "sql"),
+    [
+        ("percentage of the total fee of barns that are locked", "SELECT 80.0"),
+        ("how many barns have a roof?", "SELECT 3"),
+        ("how many ponies have open rides?", "SELECT COUNT(DISTINCT pony_id) FROM rides WHERE state = 'open'"),
+        ("ponies with open rides", "SELECT DISTINCT pony_id FROM rides WHERE state = 'open'"),
+        ("barns without slate", "SELECT barn FROM barns WHERE roof IS DISTINCT FROM 'slate'"),
+        ("barns in shift All", "SELECT barn FROM barns WHERE shift = 'All'"),
+        ("barns of the First shift", "SELECT barn FROM barns WHERE shift = 'First'"),
+    ],
+)
+def test_an_amount_a_thing_and_a_value_are_read_as_they_are_said(yard, question, sql):
+    """A percentage of a sum divides sums, a thing counts once, rows without any value are without that one."""
+    reply = yard.ask(question, options=almanaq.Options(confidence=0.3))
+    assert column(reply, *(row[0] for row in yard.sql(sql).rows)), reply.suql
+
+
+@pytest.mark.parametrize(
+    ("question", "offered"),
+    [
+        ("barns that are not tin", "roof is missing"),  # unknown is not tin, or nobody knows
+        ("barns cleaned in June", "month of cleaned"),
+        ("how many roofs were there in 2024?", "the number of barns"),
+        ("which storey has the most stalls?", "barns, taking the one"),
+        ("which pony has the highest miles?", "taking the one"),
+        ("the newest bay", ""),  # pony or ride
+        ("shifts without tin", ""),
+        ("are all barns locked?", "locked is yes"),
+        ("pupils under 18", ""),  # years, which no column holds, and not tuition
+    ],
+)
+def test_what_the_words_leave_open_is_offered(yard, question, offered):
+    reply = yard.ask(question)
+    assert reply.status in ("clarify", "no_query")
+    assert any(offered in each.words for each in reply.readings) or not offered

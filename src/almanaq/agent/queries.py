@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from almanaq.suql.result import Result
 
 _KEY, _BESIDE = "row_key_", "row_value_"
-_MOST_ROWS = 20
+MOST_ROWS = 20
+"""Rows of a reply whose keys are kept at most."""
 _MOST_BESIDE = 4
 
 
@@ -235,7 +236,7 @@ def split_keys(result: Result, keyed: KeyedQuery, suql: str) -> tuple[Result, Sh
     first = result.table.num_columns - len(keyed.columns) - len(keyed.beside)
     last = first + len(keyed.columns)
     table = result.table.select(list(range(first)))
-    rows = result.rows[:_MOST_ROWS]
+    rows = result.rows[:MOST_ROWS]
     keys = tuple(tuple(_key_value(v) for v in row[first:last]) for row in rows)
     names = tuple(str(row[0]) for row in rows)
     values = short_cells((*result.columns[1:first], *keyed.beside), [(*row[1:first], *row[last:]) for row in rows])
@@ -250,7 +251,7 @@ def name_rows(suql: str, result: Result, catalog: Catalog) -> Shown | None:
     first = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else None
     if relation is None or not isinstance(first, exp.Column) or relation.column(first.name) is None:
         return None
-    rows = [row for row in result.rows[:_MOST_ROWS] if row[0] is not None]
+    rows = [row for row in result.rows[:MOST_ROWS] if row[0] is not None]
     keys, names = tuple((_key_value(row[0]),) for row in rows), tuple(str(row[0]) for row in rows)
     values = short_cells(result.columns[1:], [row[1:] for row in rows])
     return Shown(relation.name, (first.name,), keys, names, values)

@@ -20,6 +20,8 @@ _PHRASE_SCORES = {"silent": 0.5, "and": 0.9, "by": 0.95, "not": 0.95, "part": 0.
 _BESIDE = 0.13
 _TERM = 1.16
 """How much more a word means what somebody defined than a column or relation of its name."""
+_CALLED = 1.2
+"""How much more a word means a value beside the name of its column than what it does in questions."""
 _LOOSE = 300
 """Values of a list column beyond which its items may be any words."""
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
@@ -254,7 +256,14 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]
             functional = all(_is_function_word(t) for t in inside)
-            found = [m for m in index.values_spelled(text) if _may_mean(m, text, functional, inside)]
+            around = (*tokens[max(first - 1, 0) : first], *tokens[last : last + 1])
+            beside = {t.stem for t in around if not is_plural(t)}
+            spelled = index.values_spelled(text)
+            called = [m for m in spelled if functional and m.how == "" and m.column.words[-1] in beside]
+            if called:  # "the First team", whose column is called so, is not the one that is first
+                yield Span(first, last, "value", tuple(called), _CALLED * (last - first))
+                continue
+            found = [m for m in spelled if _may_mean(m, text, functional, inside)]
             if found:
                 exact = any(m.value == text for m in found)
                 score = (1.0 + 0.05 * exact + 0.1 * (len(inside) > 1)) * (last - first)

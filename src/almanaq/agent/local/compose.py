@@ -22,6 +22,7 @@ from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
+_OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
@@ -196,7 +197,12 @@ class Composer(Ranking):
         after = after or [max(tests, key=lambda t: t.place)]
         self.conditions.tests = [t for t in tests if t not in after]
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
-        self.counts = True
+        first = self.sentence.neighbour(i, 1)
+        of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
+        if of_figure and not (self.measures and isinstance(self.measures[-1], exp.Sum)):
+            raise NotComposed
+        counted = self.measures.pop() if of_figure else count()  # "percentage of total sales" divides sums
+        self.counts = not of_figure
         k = self.sentence.neighbour(i, 1, gap=2, over=("value", "period", "number"))
         whole = (
             getattr(self.sentence.items[k].meanings[0], "thing", None) if k is not None and self._is_column(k) else None
@@ -206,9 +212,9 @@ class Composer(Ranking):
                 raise NotComposed  # a share of an amount is none of the rows
             if whole.relation is self.main and self.world.is_unique(whole):
                 self.sentence.take(k)  # each has one row
-        part_of = exp.Filter(this=count(), expression=exp.Where(this=held))
+        part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
-        self.measures.append(exp.Div(this=hundredfold, expression=count()))
+        self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
 
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]
@@ -236,6 +242,8 @@ class Composer(Ranking):
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if self.counts and not self.names_main and spec.conditions and self._is_listed_elsewhere():
             self.choices.doubt(0.5, "rows, or others that lead to them")
+        if _OF_ALL.match(self.sentence.links.question):
+            self.choices.doubt(0.3, "whether all rows are so")
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
         if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
@@ -266,7 +274,7 @@ class Composer(Ranking):
         for test in self.conditions.tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):
-                yield denied(test.condition) if test.negated else test.condition
+                yield self.conditions.deny(test) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
         for tests in by_relation.values():
@@ -325,6 +333,10 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
+        said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
+        said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
+        if said and any(c.relation.name not in said for c in self.ordering):
+            self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
         asks_fact = any(item.how == "asked" for item in self.sentence.items)
         if asks_fact and entity is None and self.conditions.tests and not self.names_main and not self.ordering:
             self.choices.doubt(0.4, "it asks about something that is no row")
@@ -375,7 +387,8 @@ class Composer(Ranking):
             self._leave_out_missing(self.shown[0])
             spec = spec.with_conditions([*spec.conditions, *self.extra[-1:]])
         columns = dict.fromkeys(kinds_of(each) for c in self.shown for each in self._with_names(c))
-        for test in self.conditions.tests:
+        others = all(c.relation is not self.main for c in self.shown)  # each of these is listed once
+        for test in [] if others else self.conditions.tests:
             own = test.column.relation
             if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
@@ -384,7 +397,10 @@ class Composer(Ranking):
             columns |= {
                 plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
             }
-        return replace(spec, columns=tuple(columns), distinct=not any(c.names_rows for c in self.shown))
+        if any(test.negated for test in self.conditions.tests):
+            self.choices.doubt(0.4, "kinds with rows that are not so, or without any that is")
+        named = any(c.names_rows and c.relation is self.main for c in self.shown)
+        return replace(spec, columns=tuple(columns), distinct=not named)
 
     def _about_entity(self, entity: Test) -> str:
         """Return the question with "this restaurant" in the place of a row's name."""

@@ -287,7 +287,9 @@ class Conditions(Presence):
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
             only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
-            options = [(column, 0.5) for column in only] if len(only) == 1 else []
+            # A number alone is an age where rows have one, or a day of birth.
+            aged = any(c.roles & {"age", "birth"} for c in self.world.columns(self.main.name))
+            options = [(c, 0.5) for c in only if len(only) == 1 and (not aged or "age" in c.roles)]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
             return None
@@ -413,7 +415,12 @@ class Conditions(Presence):
         if id(column) in labels:
             sentence.take(labels[id(column)])
         sentence.take(i)
-        self._add(i, column, self._within(column, period))
+        years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
+        within = self._within(column, period)
+        if period.days is not None and period.sign == "=" and len(years) > 1:
+            self.choices.doubt(0.6, "the latest, or of any year")
+            within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
+        self._add(i, column, within)
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":
@@ -486,6 +493,13 @@ class Conditions(Presence):
         edge = {">": (exp.GTE, after), ">=": (exp.GTE, start), "<": (exp.LT, start), "<=": (exp.LT, after)}
         kind, value_day = edge[period.sign]
         return kind(this=plain(column), expression=day(value_day, column))
+
+    def _in_any_year(self, column: LinkedColumn, period: Period) -> exp.Expr:
+        """Return the condition that a day lies in a month, or is a day of it, of whatever year."""
+        of = {"month": period.start.month}
+        of |= {"day": period.start.day} if (period.after - period.start).days == 1 else {}
+        parts = ((exp.Extract(this=exp.var(name), expression=plain(column)), value) for name, value in of.items())
+        return exp.and_(*(exp.EQ(this=each, expression=number(value)) for each, value in parts))
 
     def _place_period(self, column: LinkedColumn, period: Period) -> tuple[date, date]:
         """Return the days of a period; one without a year is the one nearest to the latest day known."""

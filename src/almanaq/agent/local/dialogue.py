@@ -166,6 +166,8 @@ class LocalDialogue:
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
+        if lost and speaks_of:  # "their" after "only the overdue ones", which was not understood, are those
+            speaks_of = self.stands_alone(history[-1].question, history[:-1], world.catalog)
         if refers_back and (last is None or (lost and not speaks_of)):
             merged = None if last is None else merge(question, history, world)
             return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
@@ -177,6 +179,7 @@ class LocalDialogue:
             else:
                 narrows = searched and self._narrows(question, whole, world)
             merged = merge(question, history, world) if refers_back or narrows else None
+            merged = merged and with_ties(merged, world)
             if merged is not None and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)

@@ -16,6 +16,8 @@ from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_there, kinds_of, part, plain, text
 from almanaq.suql.catalog.relations import Relation
 
+HAVING = frozenset(("have", "has", "had", "having", "with"))
+
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
@@ -92,6 +94,8 @@ class Figures(Defined):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
+            if k is not None and HAVING & {*sentence.words_between(i, k)}:
+                kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
             own = bool(held) and held[0].words[-1:] == relation_words(self.main)[-1:]
             if held and not own and not self.world.is_unique(held[0]):
@@ -150,7 +154,10 @@ class Figures(Defined):
         if column.kind == "prose" or (named_like_rows and not distinct):
             self._total_rows(("total", k), 0.97)
             return
-        options = [("COUNT", 0.95)]
+        events = not distinct and column.kind == "text" and self.sentence.has_kind("period")
+        if events:  # "how many faults were there in 2025?"
+            self.choices.doubt(0.6, "rows or different values")
+        options = [("COUNT", 0.95), *([("ROWS", 0.9)] if events else [])]
         after = self.sentence.neighbour(k, 1, gap=1)
         kind = self.sentence.items[after].kind if after is not None else ""
         timely = column.kind == "date" or bool({"year", "founded", "built"} & set(column.words))

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from almanaq.agent.history import Shown, Turn
+from almanaq.agent.history import Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
 from almanaq.agent.local.phrases import domain_of, search_words
-from almanaq.agent.local.reading import Reading, read, with_ties
-from almanaq.agent.local.references import Reference, keys_condition, latest_shown, resolve, turn_pattern
+from almanaq.agent.local.reading import Reading, read
+from almanaq.agent.local.references import Reference, find_again, last_rows, resolve, turn_pattern
 from almanaq.agent.local.spec import (
     QuerySpec,
     aggregate,
@@ -25,6 +25,7 @@ from almanaq.agent.local.spec import (
     count,
     has_item,
     one_of,
+    order_of_groups,
     plain,
     read_spec,
     write_spec,
@@ -36,6 +37,8 @@ from almanaq.suql.text_functions import has_text
 
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
+_GUESSED = 0.5
+"""The probability that the first is meant by what speaks of one row, where several were shown."""
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
@@ -60,18 +63,21 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     spec = last[0]
     said = question.strip()
     if turn_pattern("count").search(said) and not spec.gives_figures:
-        return _make_reading(QuerySpec(spec.rows, (), (count(),), spec.conditions), world, kind="detail")
+        return _count_found(spec, world)
     if spec.groups and spec.measures and (most := turn_pattern("most").search(said)):
         ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
-        found = _make_reading(ranked, world)
-        return found and (with_ties(found, world) or found)
+        return _make_reading(ranked, world)
     said = _fill_same(said, history, world)
     if (alike := _like_shown(said, spec, history, world)) is not None:
-        return _make_reading(_compare_with_shown(alike[0], alike[1], history, world) or alike[1], world)
+        closer = alike[1] and _compare_with_shown(alike[0], alike[1], history, world)
+        return _make_reading(closer or alike[1], world)
     if turn_pattern("another").search(said) and not spec.gives_figures:
         return _make_reading(_others(said, spec, history, world), world)
     if (first := turn_pattern("first").search(said)) is not None:
-        return _make_reading(replace(spec, limit=int(SPELLED.get(first[1].casefold()) or first[1])), world)
+        top = tuple((each, True) for each in spec.measures[:1] if spec.groups and "top" in first[0].casefold())
+        order = spec.order or top or order_of_groups(spec)
+        limit = int(SPELLED.get(first[1].casefold()) or first[1])
+        return _make_reading(replace(spec, order=order, limit=limit), world)
     if (sort := turn_pattern("sort").search(said)) is not None and spec.measures:
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
@@ -84,11 +90,13 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
     reference = resolve(said, history, world)
-    if reference is not None:
-        found = _about(said, spec, reference, history, world)
-        if found is not None or (reference.single and reference.words not in _VAGUE):
-            return found
-    return _exchange(said, spec, world)
+    if reference is None:
+        return _exchange(said, spec, world)
+    found = _about(said, spec, reference, history, world)
+    told = reference.conditions is not None
+    if found is None and told and (not reference.single or reference.words in _VAGUE):
+        found = _exchange(said, spec, world)
+    return replace(found, probability=min(found.probability, _GUESSED)) if found and reference.guessed else found
 
 
 def asks_to_list(question: str) -> bool:
@@ -109,6 +117,17 @@ def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] 
     return None
 
 
+def _count_found(spec: QuerySpec, world: World) -> Reading | None:
+    """Return how many the last query found; less surely where it gave the first of them alone."""
+    columns = [c for each in spec.columns if (c := world.column_of(each)) is not None]
+    if spec.distinct and len(columns) != 1:
+        return None
+    counted = aggregate("COUNT", columns[0]) if spec.distinct else count()
+    cut = spec.limit is not None and bool(spec.order)
+    found = QuerySpec(spec.rows, (), (counted,), spec.conditions)
+    return _make_reading(found, world, _GUESSED if cut else 0.95, kind="detail")
+
+
 def _make_reading(spec: QuerySpec | None, world: World, probability: float = 0.95, kind: str = "") -> Reading | None:
     if spec is None:
         return None
@@ -118,8 +137,8 @@ def _make_reading(spec: QuerySpec | None, world: World, probability: float = 0.9
         return None
 
 
-def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
-    """Return the same, with what a turn names, without the rows that were shown since it was asked."""
+def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec | None:
+    """Return the same, with what a turn names, without the rows that were shown; None where nothing tells which."""
     relation = world.catalog.relation(spec.rows)
     merged = _merge_conditions(spec, _conditions_named(said, relation, world), keeps=False, world=world)
     named = name_columns(world.columns(spec.rows))
@@ -127,25 +146,18 @@ def _others(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -
     if others and others != merged:
         spec = replace(spec, columns=tuple(map(plain, fact_columns(world.columns(spec.rows), ()))))
     spec = spec.with_conditions(others or merged)
-    keys: dict[tuple[str | int | float, ...], str] = {}
-    columns: tuple[str, ...] = ()
-    for turn in history:
-        if turn.shown is not None and turn.shown.relation == spec.rows and turn.kind != "detail":
-            columns = turn.shown.columns
-            keys.update(zip(turn.shown.keys, turn.shown.names, strict=True))
-    if not keys:
-        return spec
-    shown = Shown(spec.rows, columns, tuple(keys), tuple(keys.values()))
+    turns = [t for t in history if t.shown and t.shown.relation == spec.rows and t.kind != "detail"]
+    shown = [find_again(turn, world) for turn in turns]
+    if None in shown:
+        return None
     kept = [c for c in spec.conditions if not _leaves_out(c)]
-    left_out = keys_condition(shown)
-    left_out = left_out if isinstance(left_out, exp.In) else exp.paren(left_out)
-    return spec.with_conditions([*kept, exp.Not(this=left_out)])
+    return spec.with_conditions([*kept, *(exp.Not(this=each) for each in shown if each)])
 
 
 def _fill_same(said: str, history: Sequence[Turn], world: World) -> str:
     """Return a turn with the value in the place of "the same city"."""
     reference = resolve(said, history, world)
-    shown = latest_shown(history, 1) if reference is None else reference.shown
+    shown = reference or last_rows(history, world)
     same = turn_pattern("same").search(said)
     columns = world.columns(shown.relation) if shown is not None else ()
     asked = next((c for c in columns if same and same[1].casefold() in c.roles | set(c.words)), None)
@@ -158,24 +170,28 @@ def _fill_same(said: str, history: Sequence[Turn], world: World) -> str:
     return filled if reference is None else _remove_reference(filled, reference)
 
 
-def _cells(column: LinkedColumn, shown: Shown, world: World) -> list[object]:
-    """Return the values that a column has in rows that were shown."""
-    query = QuerySpec(shown.relation, (plain(column),), (), (keys_condition(shown),))
-    return [row[0] for row in world.run(write_spec(query, world.graph, world.dialect))] if world.run else []
+def _cells(column: LinkedColumn, shown: Reference, world: World) -> list[object]:
+    """Return the values that a column has in rows that were shown; [] where these are not found again."""
+    if shown.conditions is None or world.run is None:
+        return []
+    query = QuerySpec(shown.relation, (plain(column),), (), shown.conditions)
+    return [row[0] for row in world.run(write_spec(query, world.graph, world.dialect))]
 
 
-def _like_shown(said: str, spec: QuerySpec, history: Sequence[Turn], world: World) -> tuple[str, QuerySpec] | None:
+def _like_shown(
+    said: str, spec: QuerySpec, history: Sequence[Turn], world: World
+) -> tuple[str, QuerySpec | None] | None:
     """Return the search for rows of the kinds of one that was shown, and the turn without what asks for that."""
     alike = turn_pattern("alike").search(said)
     if alike is None or spec.gives_figures:
         return None
     reference = resolve(said, history, world)
     rest = f"{said[: alike.start()]} {said[alike.end() :]}"
-    shown = latest_shown(history, 1) if reference is None else reference.shown
+    shown = reference or last_rows(history, world)
     kinds = next((c for c in world.columns(spec.rows) if c.column.array and c.kind == "text"), None)
     if reference is not None:
         rest = _remove_reference(rest, reference)
-    if shown is not None and len(shown.keys) == 1 and kinds is not None:
+    if shown is not None and shown.single and kinds is not None:
         held = [item for cell in _cells(kinds, shown, world) if isinstance(cell, list | tuple) for item in cell]
         kept = [c for c in spec.conditions if world.column_of(c) is not kinds]
         spec = spec.with_conditions([*kept, exp.or_(*(has_item(kinds, item) for item in held))] if held else kept)
@@ -204,7 +220,7 @@ def _compares_with_shown(condition: exp.Expr) -> bool:
 def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the query that lists the rows; of a figure, those that it is of."""
     if spec.groups or not spec.gives_figures:
-        return replace(spec, limit=None)
+        return spec if spec.order else replace(spec, limit=None)
     columns = world.columns(spec.rows)
     tested = [c for each in spec.conditions if (c := world.column_of(each)) is not None]
     shown = fact_columns(columns, tested)
@@ -260,16 +276,17 @@ def _keep_alternatives(condition: exp.Expr, values: set[str]) -> exp.Expr | None
 
 def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[Turn], world: World) -> Reading | None:
     """Return what is asked of rows that were shown: one of them, or all that the last query found."""
-    relation = world.catalog.find(reference.shown.relation)
-    if relation is None:
+    relation = world.catalog.find(reference.relation)
+    if relation is None or reference.conditions is None:
         return None
+    condition = reference.conditions
     columns, single = world.columns(relation.name), reference.single
     named = [plain(c) for c in name_columns(columns)]
     rest, prose = _remove_reference(said, reference), prose_for(world, relation, None)
 
     def show(*shown: exp.Expr) -> Reading | None:
         found = tuple(dict.fromkeys(shown))
-        return _make_reading(QuerySpec(relation.name, found, (), (reference.condition,)), world, kind="detail")
+        return _make_reading(QuerySpec(relation.name, found, (), condition), world, kind="detail")
 
     if single and prose is not None and turn_pattern("about_what").search(rest):
         return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
@@ -281,9 +298,6 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         return None
     if asked_for := _columns_asked(said, reference, relation, world):
         return show(*named, *map(plain, asked_for))
-    condition: list[exp.Expr] = [reference.condition]
-    if not single and spec.rows == relation.name and spec.limit is None:
-        condition = list(spec.conditions)
     best = next(iter(read(rest, world, main=relation, partial=True)), None)
     elsewhere = _elsewhere(said, reference, condition, relation.name, world)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
@@ -310,7 +324,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
         made = replace(made, columns=tuple(dict.fromkeys((*names, *made.columns))), distinct=False)
     if not made.gives_figures and not made.columns:
         made = replace(made, columns=spec.columns)
-    return _make_reading(made, world, best.probability, "detail" if condition == [reference.condition] else "")
+    return _make_reading(made, world, best.probability, "detail" if single else "")
 
 
 def _elsewhere(
@@ -401,8 +415,10 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
     """Return the rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
     wanted = _less_or_more(said)
     which = turn_pattern("which").search(said) is not None
-    shown = latest_shown(history, 2 if which else 1)
+    shown = last_rows(history, world, 2 if which else 1) if wanted is not None else None
     if wanted is None or shown is None or spec.gives_figures or shown.relation != spec.rows:
+        return None
+    if shown.conditions is None:
         return None
     found = world.index.measured_by(wanted[0], [spec.rows])
     if not found:
@@ -412,11 +428,9 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
         up = not up
     own = compared(column)
     if which:  # of those shown
-        ranked = replace(spec.with_conditions([keys_condition(shown)]), order=((own, up),), limit=1)
-        first = _make_reading(ranked, world)
-        return ranked if first is None else (with_ties(first, world) or first).spec
+        return replace(spec.with_conditions(shown.conditions), order=((own, up),), limit=1)
     bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
-    of_shown = exp.select(bound).from_(table_of(spec.rows)).where(keys_condition(shown))
+    of_shown = exp.select(bound).from_(table_of(spec.rows)).where(*shown.conditions)
     test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
     compares = (column.relation.name, column.name)
     also = _conditions_named(said, column.relation, world)  # "something cheaper in Bern"

@@ -114,6 +114,16 @@ class Presence:
             k -= 1
         return False
 
+    def deny(self, test: Test) -> exp.Expr:
+        """Return the opposite of a test, which rows without a value fulfil too where it says "without"."""
+        unlike, missing = denied(test.condition), is_missing(plain(test.column))
+        if not self.world.graph.finds(test.column.relation.name, missing):
+            return unlike
+        if test.never:
+            return exp.or_(unlike, missing)
+        self.choices.doubt(0.6, "rows of which nothing is known")
+        return self.choices.pick(("not", test.place), [(unlike, 1.0), (exp.or_(unlike, missing), 0.97)])
+
     def missing_tests(self) -> None:
         """Turn "unknown sex", "without a capital", "not insured" into tests."""
         sentence = self.sentence

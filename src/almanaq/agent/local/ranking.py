@@ -11,7 +11,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.figures import Figures
+from almanaq.agent.local.figures import HAVING, Figures
 from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import aggregate, compared, count, plain
 
@@ -199,7 +199,12 @@ class Ranking(Figures):
             and self.sentence.items[subject[0]].kind == "table"
             and self.main not in self.sentence.items[subject[0]].meanings
         )
-        grouped = kind is not None and kind is not column and not kind.names_rows
+        had = [k for k in self.sentence.of("column") if kind is None and self.sentence.text(k + 1) in HAVING]
+        number = self.conditions.column(had[0], role="subject") if had else None  # "which floor has the most beds"
+        if number is not None and not self.world.is_unique(number):
+            kind = number
+            self.choices.doubt(0.6, "rows, or all with one number")
+        grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
             sums, mean = english().sums(column.words), self._take_mean()
             options = [
@@ -214,6 +219,9 @@ class Ranking(Figures):
             chosen = self.choices.pick("rows or groups", options)
             if chosen != "row":
                 self._check_sums(column)
+                if kind is number is not None:
+                    self.sentence.take(had[0])
+                    self._add_group(number)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
         self.ordering.append(column)

@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 
 from sqlglot import exp
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.joins import column_of
 from almanaq.agent.linking.words import fold, is_plural, stem
 from almanaq.agent.local.phrases import search_words
-from almanaq.agent.local.spec import number, one_of, text
+from almanaq.agent.local.spec import number, one_of, plain, read_spec, text, write_spec
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
+from almanaq.agent.queries import MOST_ROWS
+from almanaq.suql.text_functions import has_text
 from almanaq.text.hours import find_hours
 
 _LISTED = ("first second third fourth fifth", "1st 2nd 3rd 4th 5th", "one two three four five")
 _PLACES = {word: i for words in _LISTED for i, word in enumerate(words.split())} | {"last": -1}
+_MOST_KEPT = 100
+"""Rows that a query lists by their keys at most."""
 _SEVERAL = frozenset(("these", "those", "both", "either"))
 """Words that one row is never called by; "they" are also who works there."""
 _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "the four", "the five"))
@@ -41,42 +45,82 @@ class Reference:
     """Rows that were shown before.
 
     Attributes:
-        shown: these rows alone; `single` that one row is meant.
+        relation: the relation whose rows they are; `single` that one of them is meant.
         words: the words that mean them, as they stand in the turn.
+        conditions: what holds of these rows alone; None where nothing tells them from others.
+        guessed: one is meant, the first, though several were shown.
     """
 
-    shown: Shown
+    relation: str
     single: bool
     words: str
-
-    @property
-    def condition(self) -> exp.Expr:
-        """The condition that a row is one of them."""
-        return keys_condition(self.shown)
+    conditions: tuple[exp.Expr, ...] | None
+    guessed: bool = False
 
 
-def keys_condition(shown: Shown) -> exp.Expr:
-    """Return the condition that a row is one of those shown."""
-    columns = [column_of(shown.relation, name) for name in shown.columns]
+def _refer(turn: Turn, place: int | None, words: str, world: World, *, guessed: bool = False) -> Reference:
+    """Return what words mean: one row that a turn showed, by its place, or all that its query gave."""
+    assert turn.shown is not None
+    single = place is not None or len(turn.shown.keys) == 1
+    spec = None if single else read_spec(turn.suql or "", world.dialect)
+    if spec is not None and spec.limit is None and not spec.offset:
+        return Reference(turn.shown.relation, single, words, spec.conditions)
+    found = find_again(turn, world, place)
+    conditions = None if found is None else (found,)
+    return Reference(turn.shown.relation, single, words, conditions, guessed and len(turn.shown.keys) > 1)
+
+
+def find_again(turn: Turn, world: World, place: int | None = None) -> exp.Expr | None:
+    """Return the condition that a row is one that a turn showed; None where nothing tells these from other rows.
+
+    A key tells rows apart, or a column whose values do not repeat. Where the turn kept none, or not of all its rows,
+    its query is asked for it.
+
+    Args:
+        place: the place of the one row that is meant; all rows where None.
+    """
+    shown = turn.shown
+    relation = world.catalog.find(shown.relation) if shown is not None else None
+    if shown is None or relation is None:
+        return None
+    columns = [c for name in shown.columns if (c := world.index.column(shown.relation, name)) is not None]
+    keys: Sequence[Sequence[object]] = shown.keys
+    known = relation.key == shown.columns or any(map(world.tells_apart, columns))
+    if not known or len(keys) >= MOST_ROWS:
+        columns = columns if known else [*islice(filter(world.tells_apart, world.columns(relation.name)), 1)]
+        keys = _ask_keys(turn, shown, columns, world)
+        if not columns or not keys or (len(keys) > _MOST_KEPT and (place is None or place < 0)):
+            return None
+    if place is not None:
+        keys = [keys[place]]
     if len(columns) == 1:
-        return one_of(columns[0], [_literal(key[0]) for key in shown.keys])
-    rows = [
-        exp.and_(*(exp.EQ(this=c.copy(), expression=_literal(v)) for c, v in zip(columns, key, strict=True)))
-        for key in shown.keys
-    ]
-    return exp.or_(*rows)
+        return one_of(plain(columns[0]), [_literal(key[0]) for key in keys])
+    tests = ([exp.EQ(this=plain(c), expression=_literal(v)) for c, v in zip(columns, key, strict=True)] for key in keys)
+    return exp.paren(exp.or_(*(exp.and_(*each) for each in tests)))
 
 
-def _literal(value: str | int | float) -> exp.Expr:
-    return text(value) if isinstance(value, str) else number(value)
+def _ask_keys(turn: Turn, shown: Shown, columns: Sequence[LinkedColumn], world: World) -> list[list[object]]:
+    """Return the values of columns in the rows that a turn showed; [] where its query now gives others."""
+    spec = read_spec(turn.suql or "", world.dialect)
+    if spec is None or world.run is None or any(map(has_text, spec.expressions())):
+        return []
+    asked = [*dict.fromkeys((*spec.columns[:1], *map(plain, columns)))]
+    whole = replace(spec, columns=tuple(asked), limit=min(spec.limit or _MOST_KEPT + 1, _MOST_KEPT + 1))
+    rows = world.run(write_spec(whole, world.graph, world.dialect))
+    same = tuple(str(row[0]) for row in rows[:MOST_ROWS]) == shown.names
+    return [[row[asked.index(plain(c))] for c in columns] for row in rows] if same else []
+
+
+def _literal(value: object) -> exp.Expr:
+    return number(value) if isinstance(value, int | float) else text(str(value))
 
 
 def refers(question: str, history: Sequence[Turn] = (), world: World | None = None) -> bool:
     """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
     said = turn_pattern("expletive").sub(" ", fold(question))
-    shown = latest_shown(history, 1)
-    if shown is not None and world is not None and (_noun(said, world) is not None or _asks_columns(question, world)):
-        return True
+    if world is not None and latest_shown(history, 1) is not None:
+        if _noun(said, world) is not None or _asks_columns(question, world):
+            return True
     return any(pattern.search(said) for pattern in map(turn_pattern, ("ordinal", "numbered", "one", "all", "among")))
 
 
@@ -145,32 +189,31 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     elif ordinal := turn_pattern("ordinal").search(said):
         found, place = ordinal, _PLACES[ordinal[1]]
     if place is not None and found is not None:
-        shown = latest_shown(history, max(place + 1, 2)) or latest_shown(history, max(place + 1, 1))
-        return Reference(_rows(shown, [place]), True, found[0]) if shown else None
-    shown = latest_shown(history, 1)
-    if shown is None:
+        turn = latest_shown(history, max(place + 1, 2)) or latest_shown(history, max(place + 1, 1))
+        return _refer(turn, place, found[0], world) if turn else None
+    turn = latest_shown(history, 1)
+    if turn is None:
         return None
     if (that := _noun(said, world)) is not None:
-        return Reference(_rows(shown, [0]), True, that)
+        return _refer(turn, 0, that, world, guessed=True)
     if one := turn_pattern("one").search(said):
-        return Reference(_rows(shown, [0]), True, one[0])
+        return _refer(turn, 0, one[0], world, guessed=True)
     if every := turn_pattern("all").search(said):
         several = every[0].split()[-1] in _SEVERAL
-        shown = (latest_shown(history, 2) if several else None) or shown
-        return Reference(shown, len(shown.keys) == 1, every[0])
+        return _refer((latest_shown(history, 2) if several else None) or turn, None, every[0], world)
     if _asks_columns(question, world):
-        return Reference(shown, len(shown.keys) == 1, "")
+        return _refer(turn, None, "", world)
     if among := turn_pattern("among").search(said):
-        shown = latest_shown(history, 2) or shown
-        return Reference(shown, len(shown.keys) == 1, among[0])
+        return _refer(latest_shown(history, 2) or turn, None, among[0], world)
     return None
 
 
-def latest_shown(history: Sequence[Turn], least: int) -> Shown | None:
-    """Return the rows last shown, at least so many; None where there are none."""
-    return next((t.shown for t in reversed(history) if t.shown and len(t.shown.keys) >= least), None)
+def latest_shown(history: Sequence[Turn], least: int) -> Turn | None:
+    """Return the turn that showed rows last, at least so many; None where none did."""
+    return next((t for t in reversed(history) if t.shown and len(t.shown.keys) >= least), None)
 
 
-def _rows(shown: Shown, places: Sequence[int]) -> Shown:
-    keys, names = tuple(shown.keys[i] for i in places), tuple(shown.names[i] for i in places)
-    return Shown(shown.relation, shown.columns, keys, names)
+def last_rows(history: Sequence[Turn], world: World, least: int = 1) -> Reference | None:
+    """Return all rows last shown, at least so many; None where there are none."""
+    turn = latest_shown(history, least)
+    return None if turn is None else _refer(turn, None, "", world)

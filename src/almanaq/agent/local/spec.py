@@ -204,7 +204,7 @@ def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
         select = select.group_by(*(each.copy() for each in spec.groups))
     for condition in spec.having:
         select = select.having(condition.copy())
-    for expression, down in spec.order or _order_of_groups(spec):
+    for expression, down in spec.order or order_of_groups(spec):
         select = select.order_by(exp.Ordered(this=expression.copy(), desc=down, nulls_first=None))
     if spec.distinct:
         select = select.distinct()
@@ -253,7 +253,7 @@ def _title_output(item: exp.Expr) -> exp.Expr:
     return exp.alias_(item.copy(), title, quoted=not is_plain(title)) if title else item.copy()
 
 
-def _order_of_groups(spec: QuerySpec) -> tuple[Order, ...]:
+def order_of_groups(spec: QuerySpec) -> tuple[Order, ...]:
     """Return the order of groups for which none was asked: times as they follow, else the largest figure first."""
     if not spec.groups or not spec.measures or spec.having or spec.limit is not None:
         return ()
@@ -324,7 +324,7 @@ def read_spec(suql: str, dialect: str) -> QuerySpec | None:
         qualified.args.get("distinct") is not None,
     )
     # An order that nobody asked for is none of what a follow-up keeps.
-    return replace(spec, order=()) if spec.order == _order_of_groups(spec) else spec
+    return replace(spec, order=()) if spec.order == order_of_groups(spec) else spec
 
 
 def _qualify(tree: exp.Select) -> exp.Select:

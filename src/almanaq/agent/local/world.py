@@ -88,6 +88,12 @@ class World:
         """Return whether no two rows share a value of a column, as far as can be asked."""
         return column.relation.key == (column.name,) or self.graph.is_unique(column.relation.name, column.name)
 
+    def tells_apart(self, column: LinkedColumn) -> bool:
+        """Return whether every row has its own value of a column, by which it may be found again."""
+        found = column.kind in ("text", "number") and not column.column.private and self.is_unique(column)
+        missing = exp.Is(this=plain(column), expression=exp.Null())
+        return found and not self.graph.finds(column.relation.name, missing)
+
     def target_of(self, column: LinkedColumn) -> Relation | None:
         """Return the relation whose rows a column refers to; None where it refers to none."""
         for hop in self.graph.hops(column.relation.name):
