@@ -262,7 +262,7 @@ def read_tables(
     Raises:
         SourceError: there is no such source, or it is a dataset that marks private columns.
     """
-    from almanaq.corpus.files.listing import is_web
+    from almanaq.corpus.files.listing import as_path, is_web
     from almanaq.corpus.schema_places import PrivateTablesError
     from almanaq.engines.open_source import is_url
 
@@ -270,7 +270,7 @@ def read_tables(
     if not in_text:
         return _read_database(source, schema, allow_http=allow_http, separate=separate)
     assert isinstance(source, str | os.PathLike)
-    folder = Path(source)
+    folder = as_path(source)
     if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
         if schema is not None:
             raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")

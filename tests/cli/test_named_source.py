@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import almanaq
 from almanaq.cli.app import app
+from almanaq.errors import UsageError
 
 COMMANDS = {
     "schema": ["schema"],
@@ -47,3 +49,15 @@ def test_a_source_is_named_once(command: list[str], dogs: str) -> None:
         result = CliRunner().invoke(app, [*command, *named])
         assert result.exception is not None
         assert "once: " in str(result.exception)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS.values(), ["chat"], ["index", "--out", "ix"]])
+def test_an_empty_text_is_no_source(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--db", ""])
+    assert isinstance(result.exception, UsageError)
+
+
+def test_an_empty_text_is_no_source_in_python() -> None:
+    for read in (almanaq.connect, almanaq.tables, lambda source: almanaq.connect([source])):
+        with pytest.raises(UsageError, match="name the source"):
+            read("")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 ALL = "SELECT * FROM places"
@@ -9,6 +11,19 @@ ALL = "SELECT * FROM places"
 
 def test_no_such_file(almanaq, refused):
     refused(almanaq("sql", ALL, "--db", "nowhere/places.duckdb"), 1, "nowhere/places.duckdb")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no such files")
+def test_what_is_no_file_is_said_and_not_waited_for(almanaq, refused, tmp_path):
+    (tmp_path / "lost.csv").symlink_to("nowhere.csv")
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    os.mkfifo(tmp_path / "pipe")
+    for name, said in (("lost.csv", "a link to 'nowhere.csv'"), ("loop.csv", "a link to"), ("pipe", "a pipe")):
+        for command in (["schema"], ["find", "dogs", "--db"]):
+            refused(almanaq(*command, name), 1, name, said)
+    (tmp_path / "dogs.csv").write_text("name\nRex\n")
+    run = almanaq("schema", ".")
+    assert (run.returncode, "[dogs]" in run.stdout) == (0, True), run.stderr
 
 
 def test_an_empty_folder(almanaq, refused, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,8 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(tmp_path: Path) ->
     encrypted_pdf(tmp_path / "locked.pdf")
     (tmp_path / "locked.docx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    with zipfile.ZipFile(tmp_path / "parts.docx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
     (tmp_path / "binary.txt").write_bytes(b"a\0b")
     (tmp_path / "scan.pdf").write_bytes(pdf(["", "text", ""]))
     (tmp_path / "dated.pdf").write_bytes(
@@ -185,6 +188,7 @@ def test_what_cannot_be_read_is_reported_and_the_rest_is_read(tmp_path: Path) ->
         "locked.pdf": "not opened: it is encrypted",
         "locked.docx": "not opened: it is encrypted or in an old format",
         "broken.pdf": "not opened: it is damaged",
+        "parts.docx": "not opened: it is damaged: save it again",
         "binary.txt": "not opened: it is not text",
         "scan.pdf": "2 of 3 pages hold no text (page 1, 3)",
         "dated.pdf": "its date of creation cannot be read",

@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import time
+import zipfile
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.messy import write_workbook
 
 import almanaq
 from almanaq.corpus import table
@@ -21,6 +23,7 @@ from almanaq.errors import BudgetExceeded, SourceError
 from almanaq_bench.sql import sandbox as module
 from almanaq_bench.sql.sandbox import Limits, Sandbox
 
+_SHEETS = {"S": [["id", "name"], *([n, f"thing {n}"] for n in range(40))]}
 HALVES = ["SELECT '\ud800'", "SELECT \udfff", "\ud83d", "SELECT 1 -- \udc80", "SELECT '\x00'", "\x00"]
 
 
@@ -114,6 +117,25 @@ def test_a_damaged_sqlite_file_is_refused_and_never_a_defect(tmp_path: Path) -> 
                 ended["refused"] += 1
     assert ended["read"]
     assert ended["refused"]
+
+
+@pytest.mark.parametrize("stored", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_a_damaged_workbook_is_refused_and_hides_no_other_file(tmp_path: Path, stored: int) -> None:
+    plain, file, chance = write_workbook(tmp_path / "plain.xlsx", _SHEETS), tmp_path / "w.xlsx", random.Random(stored)
+    with zipfile.ZipFile(plain) as parts, zipfile.ZipFile(file, "w", stored) as archive:
+        for name in parts.namelist():
+            archive.writestr(name, parts.read(name))
+    plain.rename(tmp_path / "good.xlsx")
+    whole = file.read_bytes()
+    refused = 0
+    for _ in range(60):
+        changed = bytearray(whole)
+        changed[chance.randrange(len(whole))] ^= chance.randrange(1, 256)
+        file.write_bytes(changed)
+        with almanaq.connect(tmp_path, cache=False) as connection:
+            assert connection.sql("SELECT count(*) FROM good").rows == [(40,)]
+            refused += any("w.xlsx: not opened: " in said for said in connection.warnings)
+    assert refused
 
 
 def _count_goods(file: Path) -> None:

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import almanaq.cli
+from almanaq.cli.app import app
 from almanaq.cli.output import Format, check_out, open_out, rows_writer
 from almanaq.display import STEERING, visible, visible_json
 from almanaq.encode import CsvWriter, encode_text
@@ -78,6 +80,41 @@ def test_no_symbolic_link_is_followed(tmp_path: Path, target: str) -> None:
     assert link.is_symlink()
     if target == "file":
         assert kept.read_text() == "old"
+
+
+@pytest.mark.parametrize("source", ["a.csv", ".", "../{name}", "*.csv", "a.csv,b.csv", "link/a.csv", "link"])
+def test_no_file_of_the_source_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv", "rows.out"):
+        Path(name).write_text("id\n1\n")
+    Path("link").symlink_to(tmp_path, target_is_directory=True)
+    for out in ("a.csv", "./a.csv", "link/a.csv", str(tmp_path / "a.csv")):
+        with pytest.raises(UsageError, match="is a file of the source"):
+            check_out(out, source.format(name=tmp_path.name))
+    for out in ("new.csv", "rows.out"):
+        check_out(out, source.format(name=tmp_path.name))
+
+
+def test_commands_write_over_no_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id\n1\n")
+
+    def run(*arguments: str, input: str = "") -> str:
+        done = CliRunner().invoke(app, [*arguments], input=input)
+        return done.output + str(done.exception or "")
+
+    assert "is a file of the source" not in run("sql", "SELECT 7 AS z", "a.csv", "--materialize", "m.duckdb")
+    for source, flag in (("a.csv", "--out"), ("m.duckdb", "--materialize"), ("sqlite:///s.sqlite", "--out")):
+        target = source.removeprefix("sqlite:///")
+        Path(target).touch()
+        content = Path(target).read_bytes()
+        format = ["--format", "csv"] if flag == "--out" else []
+        said = run("sql", "SELECT 8 AS z", source, flag, target, *format)
+        assert f"{flag} {target}: is a file of the source" in said
+        assert Path(target).read_bytes() == content
+    said = run("chat", "a.csv", input="How many rows are there?\nexport to a.csv\n")
+    assert "is a file of the source" in said
+    assert Path("a.csv").read_text() == "id\n1\n"
 
 
 def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:

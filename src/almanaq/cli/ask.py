@@ -149,14 +149,15 @@ def chat(
     from almanaq.cli.terminal import console, warn
 
     out = console()
-    with connect_source(name_source(source, db, command="chat"), chosen) as connection:
+    named = name_source(source, db, command="chat")
+    with connect_source(named, chosen) as connection:
         conversation = connection.chat()
         last: Response | None = None
         prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
         offered = False
         while (question := _read_question(prompt, offered)) is not None:
             if (file := find_export(question)) is not None:
-                warn([_export(connection, last, file)])
+                warn([_export(connection, named, last, file)])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
             offered = bool(response.readings)
@@ -175,7 +176,7 @@ def find_export(question: str) -> str | None:
     return None if found is None else found[1].strip("\"'“”")
 
 
-def _export(connection: Connection, response: Response | None, file: str) -> str:
+def _export(connection: Connection, source: str, response: Response | None, file: str) -> str:
     """Write all rows of a reply to a file; return a message about it."""
     from almanaq.agent.local import without_limit
 
@@ -183,7 +184,7 @@ def _export(connection: Connection, response: Response | None, file: str) -> str
         return "there are no rows to export yet: ask a question first"
     try:
         format = choose_format(None, file)
-        check_out(file)
+        check_out(file, source)
         run_query(connection, (without_limit(response.suql, connection.engine.dialect), ()), Output(format, file))
     except AlmanaqError as problem:
         return str(problem)

@@ -37,7 +37,7 @@ def board(
     from almanaq.cli.terminal import say, warn
 
     named = name_source(source, db, command=f"board {action.value} {name}")
-    check_out(out)
+    check_out(out, named)
     if find_spec("fastapi") is None:
         raise MissingExtraError("fastapi", "web", "almanaq board")
     from almanaq.options import Options

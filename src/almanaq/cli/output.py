@@ -36,8 +36,8 @@ _OPEN_HERE = re.compile(r"/dev/(?:stdin|stdout|stderr|fd/\d+)|/proc/(?:self|\d+)
 """Names of what this process has open already: links that lead nowhere else."""
 
 
-def check_out(out: str | None) -> None:
-    """Raise UsageError before any work is done when the file could not be written."""
+def check_out(out: str | None, source: str | None = None) -> None:
+    """Raise UsageError before any work is done when the file could not be written, or is one of the source's."""
     if out is None:
         return
     path = Path(out)
@@ -52,6 +52,17 @@ def check_out(out: str | None) -> None:
         raise UsageError(f"--out {out}: is a symbolic link to {os.readlink(path)}; name the file itself")
     if path.exists() and not (path.is_file() or path.is_fifo() or path.is_char_device()):
         raise UsageError(f"--out {out}: is not a file, pipe or terminal; name a file")
+    if source is not None:
+        check_not_of_source(f"--out {out}", path, source)
+
+
+def check_not_of_source(named: str, path: Path, source: str) -> None:
+    """Raise UsageError for a file that the source is read from: to write there would lose it."""
+    if path.is_file():
+        from almanaq.engines.open_source import list_source_files
+
+        if any(os.path.samefile(path, each) for each in list_source_files(source) if each.exists()):
+            raise UsageError(f"{named}: is a file of the source: name another, or remove this one first")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import typer
 from almanaq.cli.options import Chosen, Db, Source, connect_source, name_source, take_options
 from almanaq.cli.output import (
     Format,
+    check_not_of_source,
     check_out,
     choose_format,
     open_out,
@@ -98,13 +99,15 @@ def sql(
         raise UsageError("--no-formulas needs --format csv")
     if chart and written_as is not Format.table:
         raise UsageError("--chart needs --format table; --format json holds the chart as Vega-Lite")
-    check_out(out)
     kept = _check_kept_rows(
         out, materialize, resume=resume, cache=chosen.get("cache", True), runs=not (explain or analyze)
     )
     if file is not None and source is None and db is None:
         suql, source = None, suql  # --file FILE SOURCE
     db = name_source(source, db, command="sql SUQL")
+    check_out(out, db)
+    if kept is not None:
+        check_not_of_source(f"--materialize {materialize}", kept, db)
     wanted = queries(suql, file, db)
     if len(wanted) > 1 and (param or out or kept):
         flag = "--param" if param else "--out" if out else "--materialize"

@@ -70,7 +70,7 @@ def _leave_no_traces(path: Path) -> Iterator[tuple[Path, str]]:
 def sqlite_files(folder: Path) -> list[Path]:
     """Return the SQLite files of a folder and of its sub-folders, by their paths; hidden ones are left out."""
     with os.scandir(folder) as entries:
-        below = [Path(e.path) for e in entries if not e.name.startswith(".") and e.is_dir()]
+        below = [Path(e.path) for e in entries if not e.name.startswith(".") and os.path.isdir(e)]
     named = (place / name for place in [folder, *below] for name in os.listdir(place) if name.lower().endswith(SQLITE))
     return sorted(path for path in named if path.is_file() and not path.name.startswith("."))
 

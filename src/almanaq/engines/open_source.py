@@ -29,7 +29,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from almanaq.corpus.files.listing import DUCKDB, KNOWN, as_list, find_named_files, find_path, kind_of
+from almanaq.corpus.files.listing import (
+    DUCKDB,
+    KNOWN,
+    STDIN,
+    as_list,
+    find_named_files,
+    find_path,
+    kind_of,
+    list_paths,
+)
 from almanaq.corpus.read_cancellation import ReadCancellation, cancellable_by
 from almanaq.corpus.sqlite import SQLITE, is_sqlite
 from almanaq.engines import interruption
@@ -132,6 +141,19 @@ def open_database(
         return opener.open_text(str(source))
     listed = as_list(source)
     return opener.open_object(source) if listed is None else opener.open_files(listed)
+
+
+def list_source_files(source: str) -> list[Path]:
+    """Return the files that a source in words is read from; none of a server, a stream or a sample."""
+    if source == STDIN or source.startswith(_SAMPLE):
+        return []
+    if is_url(source):
+        return [path_of_url(source)] if re.match("(duckdb|sqlite)[+:]", source, re.IGNORECASE) else []
+    named = find_named_files(source)
+    paths = [find_path(source)] if named is None else named.paths
+    listing = list_paths(path for path in paths if path.is_dir())
+    inner = [path for found in listing.files for path in found.paths]
+    return [*(path for path in paths if not path.is_dir()), *inner, *listing.databases]
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def _walk_documents(folder: str) -> Iterator[Path]:
 
 
 def _find_oddity(path: Path, *, named: bool = False) -> str:
-    """Say why what has the name of a file is none that is read; "" where it is."""
+    """Say why what has the name of a file is none that is read; "" where it is. Nothing is opened."""
     try:
         mode = path.stat().st_mode if named else path.lstat().st_mode
     except OSError as error:
@@ -261,14 +261,14 @@ def _find_oddity(path: Path, *, named: bool = False) -> str:
     if stat.S_ISLNK(mode):
         return "it is a link, and links in a folder are not followed: name the file itself, or copy it there"
     if not stat.S_ISREG(mode):
-        return "it is a pipe, socket or device: save its content as a file"
+        return f"it is a pipe, socket or device: save it as a file, or send it to standard input and name {STDIN}"
     return ""
 
 
 def _list_folders(folder: Path, problems: list[Problem]) -> list[Path]:
     """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
     with os.scandir(folder) as entries:
-        inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and e.is_dir())
+        inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and os.path.isdir(e))
     problems += [
         not_opened(f"{name}/", "it is a link to a folder, and links are not followed")
         for name, linked in inner
@@ -428,11 +428,12 @@ def is_web(source: str) -> bool:
 
 def find_named_files(source: str, *, allow_http: bool = False) -> NamedFiles | None:
     """Return the files of a glob, a list, standard input or an address; None for the path of one file or folder."""
+    whole = as_path(source)
     if source == STDIN:
         return _save_stream(sys.stdin.buffer, "stdin", "standard input")
     if is_web(source):
         return _fetch_file(source, allow_http=allow_http)
-    if "://" in source or Path(source).expanduser().exists():
+    if "://" in source or whole.exists():
         return None
     parts = [part.strip() for part in source.split(",")]
     if len(parts) > 1 and all(parts) and any(Path(part).expanduser().exists() or _is_pattern(part) for part in parts):
@@ -445,11 +446,11 @@ def _is_pattern(text: str) -> bool:
 
 
 def _find_matching(text: str) -> list[Path]:
-    path = Path(text).expanduser()
+    path = as_path(text)
     if path.exists():
         return [path]
     if not _is_pattern(text):
-        raise SourceError(f"the list names {text!r}, which does not exist")
+        raise SourceError(f"the list names {text!r}, which {_describe_link(path) or 'does not exist'}")
     found = sorted(Path(each) for each in glob.glob(str(path), recursive=True))
     if not found:
         raise SourceError(f"no file matches {text!r}: in patterns, * is any name and ** any folders")
@@ -509,11 +510,22 @@ def as_list(source: object) -> Sequence[Path] | None:
     return None
 
 
+def as_path(text: str | os.PathLike[str]) -> Path:
+    """Return the path that a text names; raises UsageError for "", which would be the working directory."""
+    if not os.fspath(text):
+        raise UsageError("the source is an empty text: name the source, as a file, a folder or a URL")
+    return Path(text).expanduser()
+
+
 def find_path(text: str | Path) -> Path:
     """Return the path of a file or folder that exists; raises SourceError with the near names of its folder."""
-    path = Path(text).expanduser()
+    path = as_path(text)
     if path.exists():
+        if not path.is_dir() and (why := _find_oddity(path, named=True)):
+            raise SourceError(f"{path}: {why}")
         return path
+    if link := _describe_link(path):
+        raise SourceError(f"{_without_password(path)!r} {link}")
     folder = path.parent
     if not folder.is_dir():
         raise SourceError(f"there is no folder {_without_password(folder)!r}, so no source {_without_password(text)!r}")
@@ -522,6 +534,10 @@ def find_path(text: str | Path) -> Path:
     raise SourceError(
         f"there is no file or folder {_without_password(path.name)!r} in {_without_password(folder)!r}{hint}"
     )
+
+
+def _describe_link(path: Path) -> str:
+    return f"is a link to {os.readlink(path)!r}, which leads to nothing" if path.is_symlink() else ""
 
 
 def _without_password(text: str | Path) -> str:

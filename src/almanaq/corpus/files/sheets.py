@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,20 +63,16 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
     except ImportError as error:
         raise MissingExtraError("python-calamine", "xlsx", f"the workbook {path.name}") from error
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(part.file_size for part in archive.infolist())
-    except (zipfile.BadZipFile, OSError):
-        size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise SourceError(
-            f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {MOST_BYTES >> 20:,}: save its sheets"
-            " as CSV"
-        )
-    try:
+        size = _measure_unpacked(path)
+        if size > MOST_BYTES:
+            raise SourceError(
+                f"{path.name} holds {size >> 20:,} MB, and workbooks are read up to {MOST_BYTES >> 20:,}: save its "
+                "sheets as CSV"
+            )
         workbook = CalamineWorkbook.from_path(str(path))
         details = _read_details(path)
         read = {name: _read_rows(workbook.get_sheet_by_name(name), details.get(name)) for name in workbook.sheet_names}
-    except (CalamineError, OSError, ValueError) as error:
+    except (CalamineError, OSError, ValueError, zlib.error, NotImplementedError) as error:  # of damaged archives, too
         why = first_line(error)
         raise SourceError(f"{path.name} cannot be read as a workbook ({why}): save it again, or as CSV") from error
     sheets: list[SheetTable] = []
@@ -97,6 +94,14 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
         replace(each, name=stem if alone else f"{stem}_{each.name}", notes=each.notes + each.header.warnings)
         for each in tables
     ]
+
+
+def _measure_unpacked(path: Path) -> int:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(part.file_size for part in archive.infolist())
+    except (zipfile.BadZipFile, OSError):
+        return path.stat().st_size
 
 
 def _read_rows(sheet: Any, details: _Details | None) -> tuple[list[Numbered], list[str]]:
