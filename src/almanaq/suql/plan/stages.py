@@ -327,11 +327,18 @@ class LogicalPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """A query as stages that run in order, and the SELECT that shows their rows.
+
+    Attributes:
+        spellings: the texts that the query writes itself: a reply that is equal to one is spelled like it.
+    """
+
     links: tuple[Link, ...]
     stages: tuple[Stage, ...]
     output: Output
     certain: bool = True
     bound: BoundQuery | None = field(default=None, compare=False, repr=False)
+    spellings: tuple[str, ...] = ()
 
     @property
     def is_native(self) -> bool:
