@@ -150,7 +150,7 @@ class Planner:
         for part in made.parts:
             if not part.statement.has_text:
                 query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
-                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once"))
+                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once", part.within))
             else:
                 plan = planner._plan_texts(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]

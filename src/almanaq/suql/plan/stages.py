@@ -160,11 +160,16 @@ class Materialize:
 
 @dataclass(frozen=True, slots=True)
 class NativeTable:
-    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table."""
+    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table.
+
+    Attributes:
+        within: the table of which it has no more rows; "" where that is not known.
+    """
 
     name: str
     query: NativeQuery
     purpose: str
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
