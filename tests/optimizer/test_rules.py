@@ -104,6 +104,11 @@ def test_a_rule_saves_calls(name: str, calls: int, more: int) -> None:
             "WHERE city = 'Oslo' AND id > 4",
             6,
         ),
+        (
+            "SELECT a FROM (SELECT city, answer(body, 'who?') AS a FROM t UNION ALL "
+            "SELECT city, answer(body, 'calm?') FROM t) AS d LIMIT 1 OFFSET 1",
+            4,
+        ),
         ("SELECT min(id) FROM t AS s WHERE answer(s.body, 'calm?') = 'Yes' AND id < 0", 0),
         (f"SELECT max(id) FROM t WHERE {CALM} AND city = 'Oslo'", 2),
         (f"SELECT max(id) - 1 FROM t WHERE {CALM} AND city = 'Oslo' HAVING max(id) > 2", 2),

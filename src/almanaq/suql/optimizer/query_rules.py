@@ -178,18 +178,23 @@ def limited_arms(tree: exp.Query) -> exp.Query:
     Before: `SELECT answer(…) FROM a UNION ALL SELECT answer(…) FROM b LIMIT 2` asks for every row of a and of b.
     After: `(SELECT … FROM a LIMIT 2) UNION ALL (SELECT … FROM b LIMIT 2) LIMIT 2` asks for two of each.
     """
-    for union in nodes_of(tree, exp.Union):
-        limit, offset = ((union.args.get(clause) or exp.Limit()).expression for clause in ("limit", "offset"))
-        fixed = limit is not None and limit.is_int and (offset is None or offset.is_int)
-        if fixed and not union.args.get("distinct") and not union.args.get("order") and has_text(union):
+    for query in nodes_of(tree, exp.Union, exp.Select) if nodes_of(tree, exp.Union) else ():
+        limit, offset = ((query.args.get(clause) or exp.Limit()).expression for clause in ("limit", "offset"))
+        if limit is None or not limit.is_int or (offset is not None and not offset.is_int) or query.args.get("order"):
+            continue
+        union = _shown_whole(query) if isinstance(query, exp.Select) else query
+        if isinstance(union, exp.Union) and not union.args.get("distinct") and has_text(union):
             _limit_arms(union, int(limit.name) + (int(offset.name) if offset is not None else 0))
     return tree
+
+
+_CUTTING = ("limit", "offset", "order", "with_")
 
 
 def _limit_arms(union: exp.SetOperation, rows: int) -> None:
     for arm in (union.this, union.expression):
         side = arm.unnest()
-        if any(each.args.get(clause) for each in (arm, side) for clause in ("limit", "offset", "order", "with_")):
+        if any(each.args.get(clause) for each in (arm, side) for clause in _CUTTING):
             continue
         if isinstance(side, exp.Union) and not side.args.get("distinct"):
             _limit_arms(side, rows)
@@ -197,6 +202,20 @@ def _limit_arms(union: exp.SetOperation, rows: int) -> None:
             side.limit(rows, copy=False)
             if side is arm:
                 arm.replace(exp.Subquery(this=arm.copy()))
+
+
+def _shown_whole(block: exp.Select) -> exp.Expr | None:
+    """Return the query of the one derived table that a block only shows columns of, each row as one; None of others."""
+    items = list(from_items(block))
+    shown = {key for key, value in block.args.items() if value} <= {"expressions", "from_", "limit", "offset"}
+    if not shown or not isinstance(items[0], exp.Subquery) or not all(_is_column(item) for item in block.expressions):
+        return None
+    query = items[0].this.unnest()
+    return None if any(query.args.get(clause) for clause in _CUTTING) else query
+
+
+def _is_column(item: exp.Expr) -> bool:
+    return isinstance(item.unalias(), exp.Column)
 
 
 def merged_derived_tables(tree: exp.Query) -> exp.Query:
