@@ -18,6 +18,7 @@ CALM = "answer(body, 'calm?') = 'Yes'"
 EXAMPLES = {
     "unused_outputs": "SELECT count(*) FROM (SELECT city, answer(body, 'who?') AS a FROM t LIMIT 8) AS d",
     "exists_limit": "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM t AS s WHERE answer(s.body, 'calm?') = 'Yes')",
+    "limited_arms": "SELECT answer(body, 'who?') AS a FROM t UNION ALL SELECT answer(body, 'calm?') FROM t LIMIT 1",
     "inner_joins": "SELECT t.id, s.id FROM t LEFT JOIN t AS s ON s.id = t.id + 1 AND answer(s.body, 'calm?') = 'Yes' "
     "WHERE s.stars < 2",
     "merged_derived_tables": f"SELECT id FROM (SELECT * FROM t WHERE {CALM}) AS d WHERE city = 'Oslo' LIMIT 1",
@@ -73,6 +74,7 @@ def test_a_rule_keeps_the_rows(name: str) -> None:
     [
         ("unused_outputs", 0, 8),
         ("exists_limit", 3, 12),
+        ("limited_arms", 2, 24),
         ("inner_joins", 4, 11),
         ("merged_derived_tables", 2, 6),
         ("keyed_conditions", 6, 12),
@@ -101,6 +103,11 @@ def test_a_rule_saves_calls(name: str, calls: int, more: int) -> None:
             f"SELECT n FROM (SELECT city, id, row_number() OVER (PARTITION BY city ORDER BY {CALM}) AS n FROM t) AS d "
             "WHERE city = 'Oslo' AND id > 4",
             6,
+        ),
+        (
+            "SELECT a FROM (SELECT city, answer(body, 'who?') AS a FROM t UNION ALL "
+            "SELECT city, answer(body, 'calm?') FROM t) AS d LIMIT 1 OFFSET 1",
+            4,
         ),
         ("SELECT min(id) FROM t AS s WHERE answer(s.body, 'calm?') = 'Yes' AND id < 0", 0),
         (f"SELECT max(id) FROM t WHERE {CALM} AND city = 'Oslo'", 2),

@@ -56,6 +56,28 @@ def test_a_text_takes_one_request_whatever_its_fields() -> None:
     assert server.ledger.calls == sum(predicted) == len(BODY["id"])
 
 
+@pytest.mark.parametrize(
+    ("query", "calls"),
+    [
+        ("SELECT answer(body, 'q', FIELDS).price FROM t", 2),
+        ("SELECT (answer(body, 'q', FIELDS))['price'] FROM t", 2),
+        ("SELECT id FROM t ORDER BY answer(body, 'q', FIELDS).price", 2),
+        ("SELECT o.price FROM (SELECT answer(body, 'q', FIELDS) AS o FROM t LIMIT 1) AS made", 1),
+        (
+            "WITH made AS (SELECT answer(body, 'q', FIELDS) AS o FROM t LIMIT 1) SELECT o.price, made.o.mood FROM made",
+            2,
+        ),
+        ("SELECT o.price, o FROM (SELECT answer(body, 'q', FIELDS) AS o FROM t LIMIT 1) AS made", 4),
+        ("SELECT o.kind FROM (SELECT DISTINCT answer(body, 'q', FIELDS) AS o FROM t) AS made", 8),
+    ],
+)
+def test_fields_that_nobody_reads_are_not_asked(query: str, calls: int) -> None:
+    with almanaq.connect({"t": BODY}, model=FunctionModel(said), cache=False) as con:
+        trace = con.sql(query.replace("FIELDS", FIELDS)).trace
+    assert trace.text_calls == calls
+    assert not [warning for warning in trace.warnings if "sorted" in warning and "price" not in warning]
+
+
 def test_fields_may_be_conditions() -> None:
     with almanaq.connect({"t": BODY}, model=FunctionModel(said), cache=False) as con:
         query = f"SELECT id FROM (SELECT id, answer(body, 'what?', {FIELDS}) AS o FROM t) AS made WHERE o.price < 1000"

@@ -13,6 +13,7 @@ from almanaq.errors import BudgetExceeded
 from almanaq.models.model_names import ModelSettings, open_models
 from almanaq.models.protocols import Models, Price
 from almanaq.suql.execution.forecast import Confirmation, Forecast, confirming, watched
+from almanaq.testing import FunctionModel
 from almanaq_bench.testing import StandInServer, replies_from
 
 ROWS = 90
@@ -267,3 +268,12 @@ def test_without_a_terminal_a_limit_that_was_set_stops_the_question(
         assert connection.sql(f"SELECT id FROM stays WHERE {CALM} LIMIT 3").rows == [(0,)]
     assert capsys.readouterr().err.startswith("almanaq: by its replies so far, the question takes about ")
     assert (server.ledger.calls >= ROWS // 6) == (above is None)
+
+
+@pytest.mark.parametrize("shown", ["*", "stays", "stays, answer(note, 'is it calm?')"])
+def test_what_a_limit_keeps_bounds_the_forecast_however_the_rows_are_shown(shown: str) -> None:
+    model = FunctionModel(lambda text, _: "Yes" if "calm" in text else "No")
+    query = f"SELECT {shown} FROM stays WHERE answer(note, 'is it calm?') LIKE 'Y%' LIMIT 2"
+    with almanaq.connect({"stays": STAYS}, model=model, cache=False) as connection:
+        assert len(connection.sql(query, options=almanaq.Options(max_calls=30))) == 2
+    assert model.calls <= 8

@@ -52,6 +52,8 @@ SELECT * EXCLUDE (l, s), answer(x, 'q') FROM t USING SAMPLE 100%
 SELECT unnest(t), answer(x, 'q') FROM t
 SELECT id, LAST_VALUE(id IGNORE NULLS) OVER (ORDER BY id), answer(x, 'q') FROM t
 DESCRIBE SELECT t, answer(x, 'q') FROM t
+DESCRIBE SELECT answer(x, 'q'), *, answer(x, 'q') = 'a' AS v, answer(x, 'q')::DATE FROM t
+SELECT id, if(id > 1, answer(x, 'q'), 'none') FROM t WHERE if(id < 4, answer(x, 'q') = 'b', true)
 SELECT l[id], map([1, 2], ['a', 'b'])[id], answer(x, 'q') FROM t WHERE id < 3
 """.strip().splitlines()
 REFUSED = {
@@ -148,3 +150,22 @@ def test_a_limit_stops_where_it_cuts_the_rows_of_a_relation(sql: str, ids: list[
     assert [row[1] for row in found.rows] == ids
     stops = any(part in sql for part in ("SELECT t, id", "(SELECT"))
     assert (found.trace.text_calls < 100) == stops
+
+
+@pytest.mark.parametrize(
+    ("query", "calls"),
+    [
+        ("DESCRIBE SELECT t, answer(x, 'q'), answer(x, 'n')::INT FROM t", 0),
+        ("FROM (DESCRIBE SELECT answer(x, 'q') FROM t)", 0),
+        ("SELECT if(id > 3, answer(x, 'q'), '-') FROM t", 1),
+        ("SELECT t, answer(x, 'q') FROM t LIMIT 1", 1),
+        ("SELECT t, answer(x, 'q') FROM t WHERE answer(x, 'q') > 'B' ORDER BY id DESC LIMIT 1", 1),
+        ("SELECT id FROM t WHERE if(id > 3, answer(x, 'q') = 'Yes', true)", 1),
+    ],
+)
+def test_what_no_row_looks_at_is_not_asked(query: str, calls: int) -> None:
+    database, model = duckdb.connect(), FunctionModel(lambda text, _: text)
+    database.execute(TABLES)
+    with almanaq.connect(database, model=model, cache=False) as con:
+        con.sql(query)
+    assert model.calls == calls

@@ -30,6 +30,7 @@ def bind(statement: Statement, language: Language, catalog: Catalog, parameters:
         if isinstance(node, exp.Identifier):  # which stands elsewhere in the text as it was given
             node.meta.pop("start", None)
     _fix_subscripts(tree, dialect)
+    _write_branches(tree)
     tree = write_memberships(fill_parameters(tree, parameters, dialect))
     for call in filter(is_text_call, nodes_of(tree, exp.Anonymous)):
         if (made := declared(call).expand) is not None:
@@ -86,6 +87,14 @@ def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> ex
         if name in named:
             node.replace(literal(named[name], dialect))
     return tree
+
+
+def _write_branches(tree: exp.Query) -> None:
+    """Write `if(c, a, b)` as the CASE that it is, which asks only for the branch that a row takes."""
+    for node in nodes_of(tree, exp.If):
+        if not isinstance(node.parent, exp.Case):
+            taken = exp.If(this=node.this, true=node.args["true"])
+            node.replace(exp.Case(ifs=[taken], default=node.args.get("false")))
 
 
 def _fix_subscripts(tree: exp.Query, dialect: str) -> None:

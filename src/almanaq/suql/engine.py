@@ -51,6 +51,7 @@ from almanaq.suql.explain.places import errors_placed
 from almanaq.suql.explain.why_not import (
     WhyNot,
     filters_by_text,
+    filters_rows_of_from,
     plain_why_not,
     plain_why_not_query,
     why_not,
@@ -342,18 +343,20 @@ class Engine:
         """Return each condition of a query's WHERE with what it comes to for one row, and the quotes behind it."""
         chosen = self._merge_options(options)
         exact = replace(chosen, accuracy=None)
-        known = [column.name for relation in self.catalog.relations for column in relation.columns]
+        read = map(self.catalog.relation, self.relations(query))
+        known = [column.name for relation in read for column in relation.columns]
         for name in key:
             if name.lower() not in {column.lower() for column in known}:
                 raise UnknownNameError(f"no column named {name!r}{suggest(name, known)}")
         found = self.logical_plan(query, parameters, options=exact)
-        if not any(map(filters_by_text, found.stages)):
-            tree = self.bound(query, parameters).tree
+        tree = self.bound(query, parameters).tree
+        if not any(map(filters_by_text, found.stages)) or not filters_rows_of_from(tree):
             select, compared = plain_why_not_query(tree, key, self.catalog, self.dialect)
             return plain_why_not(self.run(select.sql(self.dialect), options=exact), compared, self.dialect)
         with within_limits():
             plan, _ = why_not_plan(found, key, self.dialect)
-        lowered = self._planner.lower(plan, exact)
+        statement = self._planner.read(query, exact)
+        lowered = self._planner.spell(self._planner.lower(plan, exact), statement, read_parameters(parameters))
         result, _ = run_sync(execute(self._context(), lowered, exact, suql=query, of_one_row=True))
         return why_not(result)
 

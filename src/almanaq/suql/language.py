@@ -63,6 +63,7 @@ class Part:
         private: the private columns, `relation.column`, whose values they may hold.
         reads: the relation and the column that its documents are, "" where they are computed, of a part that asks about
             documents that another part lists; None of any other, whose table has no column ROW_OF_ANSWER.
+        within: the part of which it has no more rows, as it is about them; "" where that is not known.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Part:
     columns: tuple[tuple[str, str], ...]
     private: tuple[str, ...] = ()
     reads: tuple[str, str] | None = None
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from sqlglot import exp
+from sqlglot import exp, tokenize
+from sqlglot.tokenizer_core import TokenType
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError
 from almanaq.options import Options
 from almanaq.suql.bind import bind, check_parameters
-from almanaq.suql.catalog.answer_types import cast_answers, read_conditions
+from almanaq.suql.catalog.answer_types import cast_answers, fold_compared, read_conditions
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, list_tables, unique_names
@@ -63,13 +64,20 @@ class Planner:
         statement = self.read(query, options)
         bound = check_parameters(statement, parameters)
         if statement.has_text:
-            return self._plan_texts(statement, parameters, options)
+            return self.spell(self._plan_texts(statement, parameters, options), statement, parameters)
         linked = self._link(statement, parameters, options)
         if linked is not None and linked.links:
             self.check(linked, options)
             return self.lower(linked, options)
         select = NativeQuery(statement.shown, bound, lookups=statement.lookups)
         return Plan((), (), Output(select, statement.labels), bound=None if linked is None else linked.bound)
+
+    def spell(self, plan: Plan, statement: Statement, parameters: Parameters) -> Plan:
+        """Return a plan of a statement that spells replies as the statement, or a parameter, does (semantics 4)."""
+        texts = [t.text for t in tokenize(statement.shown, self.language.dialect) if t.token_type is TokenType.STRING]
+        values = parameters.values() if isinstance(parameters, Mapping) else parameters
+        listed = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
+        return replace(plan, spellings=(*texts, *(each for each in listed if isinstance(each, str))))
 
     def check_query(self, query: str, options: Options, parameters: Parameters = ()) -> None:
         statement = self.read(query, options)
@@ -91,13 +99,16 @@ class Planner:
 
     def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
-        tree, links = link_enums(cast_answers(copy_tree(bound.tree)), self.catalog, link=options.link, prefix=prefix)
+        tree, links = link_enums(self._read_answers(bound.tree), self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
         private, compared = self._name_in_source(private), self._name_in_source(compared)
         return replace(plan, private_columns=private, private_compared=compared, bound=bound)
+
+    def _read_answers(self, tree: exp.Query) -> exp.Query:
+        return fold_compared(cast_answers(copy_tree(tree)), self.catalog)
 
     def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]
@@ -145,7 +156,7 @@ class Planner:
         for part in made.parts:
             if not part.statement.has_text:
                 query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
-                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once"))
+                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once", part.within))
             else:
                 plan = planner._plan_texts(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]

@@ -19,7 +19,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.errors import QueryTypeError
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import nodes
+from almanaq.suql.syntax.nodes import in_parentheses, nodes
 
 SUMMARY_QUESTION = "What is the summary of this document?"
 _CLASS_QUESTION = "Which of these describes the text best?"
@@ -202,8 +202,24 @@ def expand_fields(text: str, dialect: str) -> str:
     calls = [call for call in trees[0].find_all(exp.Anonymous) if call.name.lower() == "answer"]
     found = [(call, fields) for call in calls if (fields := _fields_of(call)) is not None]
     for call, fields in found:
-        call.replace(_expand_call(call, fields, dialect))
+        holder, name = _read_field(call)
+        kind = next((kind for each, kind in fields.items() if each.lower() == name), None)
+        if kind is not None and isinstance(call.expressions[2].unnest(), exp.Struct):
+            holder.replace(_field(call, name, kind, dialect))  # the other fields are read by nobody
+        else:
+            call.replace(_expand_call(call, fields, dialect))
     return trees[0].sql(dialect=dialect) if found else text
+
+
+def _read_field(call: exp.Expr) -> tuple[exp.Expr, str]:
+    """Return `call.name`, or `call['name']`, around a call, and the name in lower case; "" where there is none."""
+    node = in_parentheses(call)
+    holder = node.parent
+    if isinstance(holder, exp.Dot) and node.arg_key == "this":
+        return holder, holder.expression.name.lower()
+    if isinstance(holder, exp.Bracket) and node.arg_key == "this" and len(holder.expressions) == 1:
+        return holder, holder.expressions[0].name.lower() if holder.expressions[0].is_string else ""
+    return call, ""
 
 
 def _fields_of(call: exp.Anonymous) -> Mapping[str, exp.Expr] | None:

@@ -53,10 +53,11 @@ class Parts:
         self._reader, self._whole, self.parse = reader, whole, reader.parse
         self._prefix, self._parameters = prefix, parameters
         self.made: list[Part] = []
-        self.kept = False
-        """Whether one is of the rows that a LIMIT keeps."""
+        self.kept = ""
+        """The one that is of the rows that a LIMIT keeps; "" where there is none."""
         functions = reader.functions
-        self.aggregates = functions.aggregates | functions.own_names  # macros may aggregate
+        # Macros may aggregate; those that stand for text functions do not.
+        self.aggregates = functions.aggregates | (functions.own_names - DECLARED.keys())
         self.volatile = functions.volatile
         self.own = functions.own_names
         """Functions of the database's own, which may read anything."""
@@ -87,7 +88,7 @@ class Parts:
     def keep(self, query: Node) -> str | None:
         """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
         name = self.make(query, (), numbered=False)
-        self.kept = self.kept or name is not None
+        self.kept = name or self.kept
         return name
 
     def _part(self, name: str, query: Node, documents: Sequence[Cited | None] | None, *, numbered: bool) -> Part:
@@ -113,7 +114,10 @@ class Parts:
         names = unique_names(name for name, _ in columns)
         listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
         reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
-        return Part(name, made, columns, tuple(dict.fromkeys(private)), reads)
+        named = [str(node["table_name"]) for node in items]
+        joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in walk(query))
+        within = self.kept if len(named) == 2 and self.kept in named and not joined else ""
+        return Part(name, made, columns, tuple(dict.fromkeys(private)), reads, within)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
         read = tables if self.own.isdisjoint(_functions_in(walk(query))) else self._reader.catalog.relations
@@ -447,12 +451,12 @@ class _Select:
         node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] != "LIMIT_MODIFIER"]
 
     def _is_cut(self) -> bool:
-        """Return whether a LIMIT cuts the rows of FROM that text functions choose or order, and nothing else does."""
+        """Return whether a LIMIT cuts the rows of FROM, and nothing else does."""
         node = self.node
         limits = [modifier for modifier in node["modifiers"] if modifier["type"] == "LIMIT_MODIFIER"]
         keys = [order["expression"] for modifier in node["modifiers"] for order in modifier.get("orders", ())]
         counts = [limit.get(key) for limit in limits for key in ("limit", "offset")]
-        if not limits or len(node["modifiers"]) > 1 + bool(keys) or not has_text([node["where_clause"], keys]):
+        if not limits or len(node["modifiers"]) > 1 + bool(keys):
             return False
         if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
             return False

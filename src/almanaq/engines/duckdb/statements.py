@@ -19,9 +19,11 @@ from almanaq.engines.duckdb.trees import (
     column,
     copy_node,
     has_text,
+    is_text_call,
     lookups,
     mark_pivots,
     select,
+    select_all,
     statement,
     subquery,
     walk,
@@ -29,17 +31,18 @@ from almanaq.engines.duckdb.trees import (
 from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
+    QueryError,
     QuerySyntaxError,
     RefusedQueryError,
     UnknownNameError,
     UnsupportedError,
     first_line,
 )
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Statement
 from almanaq.suql.syntax.limits import check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
+from almanaq.suql.text_functions import DECLARED, TEXT_FUNCTIONS, check_arity
 from almanaq.text.sql_literals import quote
 
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
@@ -107,7 +110,11 @@ class StatementReader:
         self._name_subqueries(tree)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
+        check.has_text = check.has_text and (not self._describe_nothing(tree) or has_text(tree))
         sql = written = self.write(tree)
+        seen = self.shown(tree, written)
+        if self._write_branches(tree):
+            sql = self.write(tree)
         if check.methods:
             for node in check.methods:  # `x.lower()` is `lower(x)`
                 *before, name = node["qualified_name"]["path"]
@@ -117,8 +124,40 @@ class StatementReader:
             sql = self.write(tree)
         relations = tuple(dict.fromkeys(relation.name for _, relation in check.tables))
         parameters = tuple(dict.fromkeys(check.parameters))
-        seen = self.shown(tree, written)
         return Statement(text, sql, seen, check.has_text, relations, parameters, self.lookups(tree), tree)
+
+    def _write_branches(self, tree: Node) -> bool:
+        """Write `if(c, f(a), b)` as the CASE that it is, which asks only for the branch that a row takes."""
+        calls = [node for node in walk(tree) if node.get("class") == "FUNCTION" and node["function_name"] == "if"]
+        branches = [call for call in calls if len(call["arguments"]) == 3 and has_text(call)]
+        for call in branches:
+            made = self.parse("SELECT CASE WHEN a THEN b ELSE c END")["node"]["select_list"][0]
+            condition, taken, other = (argument["expression"] for argument in call["arguments"])
+            made["case_checks"][0] |= {"when_expr": condition, "then_expr": taken}
+            made |= {"else_expr": other, "alias": call["alias"]}
+            call.clear()
+            call.update(made)
+        return bool(branches)
+
+    def _describe_nothing(self, tree: Node) -> bool:
+        """Let DESCRIBE describe queries in which NULL stands for each text function: it shows no value of them."""
+        shown = [node for node in walk(tree) if node.get("show_type") == "DESCRIBE" and has_text(node)]
+        for item in shown:
+            written, query = item["query"], copy_node(item["query"])
+            try:
+                names = [name for name, _ in self.describe(self.shown(statement(query)), ())]
+                for call in [node for node in walk(query) if is_text_call(node)]:
+                    kind = DECLARED[str(call["function_name"]).lower()].type
+                    null = self.parse(f"SELECT CAST(NULL AS {kind})")["node"]["select_list"][0]
+                    alias = call["alias"]
+                    call.clear()
+                    call.update({**null, "alias": alias})
+                item["query"] = select_all({**subquery(query, "described"), "column_name_alias": unique_names(names)})
+                self.describe(self.shown(tree), ())
+            except QueryError:  # it has parameters, or reads an answer as a type that it takes from what is beside it
+                item["query"] = written
+                return False
+        return bool(shown)
 
     def lookups(self, tree: Node) -> tuple[tuple[str, str], ...]:
         """Return the marks of pivots in a placed tree, each with the query of its values."""

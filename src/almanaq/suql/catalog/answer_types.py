@@ -13,7 +13,7 @@ from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
-from almanaq.suql.syntax.nodes import in_parentheses, nodes_of
+from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of, quoted
 from almanaq.suql.text_functions import is_model_call, is_text_call, place_of
 from almanaq.values import parse_boolean
 
@@ -121,6 +121,69 @@ def _type_of(node: exp.Expr) -> exp.DataType | None:
     return None if is_model_call(bare) else bare.type
 
 
+_EQUALS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+
+
+def fold_compared(tree: exp.Query, catalog: Catalog) -> exp.Query:
+    """Compare answers with columns of text as answers are compared with each other, whatever their case.
+
+    `answer(t, q) = k` becomes `lower(trim(answer(t, q))) = lower(trim(k))`, and so in IN, in a join, through COALESCE
+    and derived tables. Literals need none of it: replies that equal one are spelled as it is.
+    """
+    for node in nodes_of(tree, *_EQUALS):
+        one = node.this
+        others = [node.args.get("query") or node.args.get("unnest"), *node.expressions]
+        others = [other for other in (others if isinstance(node, exp.In) else [node.expression]) if other is not None]
+        kinds = {kind for each in (one, *others) for kind in _kinds(each, catalog)}
+        if kinds <= {"answer", "literal", "text"} and {"answer", "text"} <= kinds:
+            for each in (one, *others):
+                _fold(each)
+    return tree
+
+
+def _kinds(node: exp.Expr, catalog: Catalog) -> set[str]:
+    """Return what a value may be: an answer, a literal, another text, or something else."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Any):
+        return _kinds(bare.this, catalog) if isinstance(bare.this.unnest(), exp.Query) else {"other"}
+    if isinstance(bare, exp.Select) and (len(bare.selects) != 1 or bare.is_star):
+        return {"other"}
+    if parts := _values(bare):
+        return {kind for part in parts for kind in _kinds(part, catalog)}
+    if isinstance(bare, exp.Cast) and is_whole_text(bare.to):
+        return _kinds(bare.this, catalog) - {"other"} or {"text"}
+    if is_model_call(bare) or (isinstance(bare, exp.Column) and _is_answer(bare, catalog)):
+        return {"answer"}
+    if isinstance(bare, exp.Null) or (isinstance(bare, exp.Literal) and bare.is_string):
+        return {"literal"}
+    return {"text"} if bare.type is not None and _name(bare.type) in (*_TEXTS, "enum") else {"other"}
+
+
+def _fold(node: exp.Expr) -> None:
+    """Write a value, or the one column of a query, in lower case and without white space around it."""
+    inner = node.this if isinstance(node, exp.Any) else node
+    query = inner.unnest()
+    if not isinstance(query, exp.Query):
+        node.replace(_folded(node.copy()))
+        return
+    shown = query.selects[0].unalias()
+    if isinstance(query, exp.Select) and not any(query.args.get(clause) for clause in _AROUND_OUTPUTS):
+        shown.replace(_folded(shown.copy()))
+        return
+    rows = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=quoted("folded"), columns=[quoted("c0")]))
+    query.replace(exp.Select(expressions=[_folded(column("folded", "c0"))], from_=exp.From(this=rows)))
+
+
+_AROUND_OUTPUTS = ("distinct", "group", "having", "qualify", "order", "limit", "offset")
+
+
+def _folded(value: exp.Expr) -> exp.Expr:
+    enum = value.type is not None and _name(value.type) == "enum"
+    made = exp.Lower(this=exp.Trim(this=exp.cast(value, "text", copy=False) if enum else value))
+    made.type = exp.DataType.build("text")
+    return made
+
+
 _PLACES: dict[type[exp.Expr], str] = {exp.Not: "NOT", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or"}
 
 
@@ -189,8 +252,8 @@ class _Reading:
 
 def _write_unqualified(node: exp.Expr) -> str:
     plain = node.copy()
-    for column in plain.find_all(exp.Column):
-        column.set("table", None)
+    for each in plain.find_all(exp.Column):
+        each.set("table", None)
     return plain.sql("duckdb", normalize_functions=False).replace('"', "")
 
 

@@ -18,7 +18,7 @@ from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryType
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
 from almanaq.models.retrying import FailedCall, calls_at_once, describe_failure
 from almanaq.models.text_calls import served_question
-from almanaq.suql.execution.evidence import UnknownAnswers, spelled
+from almanaq.suql.execution.evidence import UnknownAnswers, spelled, spellings_of
 from almanaq.suql.plan.sites import Site
 from almanaq.values import join_texts, only_options, option_of, parse_list, parse_typed, writable
 
@@ -72,6 +72,7 @@ class TextCalls:
         max_calls: budget of calls; None: none.
         strict: raise ModelCallError for a failed call instead of counting it.
         beside: sites whose texts are asked another question at the same time, so that both share a request.
+        spellings: texts of the query, whose spelling equal replies take.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class TextCalls:
         cited: bool = True,
         unknown_answers: UnknownAnswers | None = None,
         beside: Collection[Site] = (),
+        spellings: Iterable[str] = (),
     ) -> None:
         self.unknown_answers = unknown_answers or UnknownAnswers()
         self._cited, self._beside = cited, frozenset(map(id, beside))
@@ -112,7 +114,7 @@ class TextCalls:
         self._setup: ModelError | None = None
         self._problem: BudgetExceeded | None = None
         self._options: dict[exp.Query, tuple[str, ...]] = {}
-        self._unified: dict[str, str] = {}
+        self._unified = spellings_of(spellings)
         self._asked: dict[str, _Asked] = {}
 
     def call_for(self, site: Site, passages: tuple[str, ...], question: str) -> tuple[bytes, TextCall]:
@@ -280,7 +282,7 @@ class TextCalls:
         return replace(outcome, value=None, reason="a number too large for the type asked for")
 
     def unify(self, value: object) -> object:
-        """Return one spelling for all equals of a value while rows are still being compared, in no particular order."""
+        """Return one spelling for all equals of a value while rows are still compared: the query's, or the first."""
         return spelled(value, self._unified) if isinstance(value, str) else value
 
     async def finish(self, most: float | None) -> None:

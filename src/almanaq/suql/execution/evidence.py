@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -125,19 +125,30 @@ class Spellings:
     """Gives columns of replies in which equal values are spelled alike.
 
     Args:
+        given: the spellings that come before those of replies.
         several: more than one column will come, or lists, so that the spellings of one have to be known to the next;
             a million values take hundreds of megabytes then, and a few tens otherwise.
     """
 
-    def __init__(self, *, several: bool) -> None:
-        self._known: dict[str, str] | None = {} if several else None
+    def __init__(self, given: Iterable[str] = (), *, several: bool) -> None:
+        self._given = spellings_of(given)
+        self._known = dict(self._given) if several else None
 
     def column(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return a column, in the order of the source, with one spelling for all equals."""
         if self._known is None:
-            return _alone(values)
+            given = self._given
+            return _alone(_map_values(values, lambda value: given.get(canonical(value), value)) if given else values)
         known = self._known
         return _map_values(values, lambda value: spelled(value, known))
+
+
+def spellings_of(given: Iterable[str]) -> dict[str, str]:
+    """Return the first spelling of each of some texts, by its canonical form."""
+    known: dict[str, str] = {}
+    for text in given:
+        known.setdefault(canonical(text), text)
+    return known
 
 
 def spelled(value: str, known: dict[str, str]) -> str:

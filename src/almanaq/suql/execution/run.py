@@ -125,10 +125,12 @@ class Run:
             concurrency=options.concurrency,
             cited=cited,
             unknown_answers=UnknownAnswers(context.catalog),
+            spellings=plan.spellings,
             beside=[i.site for s in plan.stages if isinstance(s, TextStage) for i in Sharing.of(reader).beside(s)],
         )
         self._casts = self._renderer.casts = AnswerCasts(self.calls.cast, session, self._renderer)
-        self._spellings = Spellings(several=len(sites) > 1 or any(site.type == "list" for site in sites))
+        several = len(sites) > 1 or any(site.type == "list" for site in sites)
+        self._spellings = Spellings(plan.spellings, several=several)
         self._budget = budget
         self._selection: PassageSelection | None = None
         if options.passages is not None:

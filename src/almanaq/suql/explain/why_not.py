@@ -12,19 +12,21 @@ from almanaq import display
 from almanaq.display import visible
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.catalog.sources import find_cte, from_items
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_FROM, FROM_ALIAS, where_of
 from almanaq.suql.plan.stages import ROW, LogicalPlan, LogicalStage, Output, TextBlock
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import aliased, column, table
-from almanaq.suql.text_functions import has_text
+from almanaq.suql.syntax.nodes import aliased, column, side_of, table
+from almanaq.suql.text_functions import has_text, nested_queries, own_text_calls
 from almanaq.text.sql_literals import is_plain
 
 Compared = tuple[exp.Expr, dict[exp.Column, int]]
 """A condition, and the places of the columns that it compares among the outputs of `select_conditions`."""
+_MOST_ROWS = 100
+"""Of so many rows that have a key the nearest to the result is explained."""
 _WORDS = {True: "true", False: "false", None: "no information"}
 _MEETS = "the row meets every condition: it is in the result, or LIMIT, grouping or a join left it out"
 
@@ -88,6 +90,24 @@ def filters_by_text(stage: LogicalStage) -> TypeGuard[TextBlock]:
     return isinstance(stage, TextBlock) and bool(stage.where_sites)
 
 
+def filters_rows_of_from(tree: exp.Query) -> bool:
+    """Return whether a query's first text filter is of the rows that it shows: its own WHERE, or one within its FROM.
+
+    It is not where answers stand in a nested query of a condition; nor of an outer join, which adds rows.
+    """
+    if not isinstance(tree, exp.Select):
+        return True
+    where, joined = tree.args.get("where"), tree.args.get("joins") or []
+    if any(map(side_of, joined)):
+        return False
+    if where is not None and any(map(has_text, nested_queries(where))):
+        return False
+    if where is not None and own_text_calls(where):
+        return True
+    members = (find_cte(item) for item in from_items(tree) if isinstance(item, exp.Table))
+    return any(map(has_text, joined)) or any(map(has_text, [*from_items(tree), *filter(None, members)]))
+
+
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:
     """Return a plan that evaluates every condition of a query's text block for one row, and the conditions' texts."""
     block = next(stage for stage in plan.stages if filters_by_text(stage))
@@ -117,18 +137,20 @@ def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> 
 def why_not(result: Result) -> WhyNot:
     if not result.rows:
         return WhyNot(())
-    evidence = result.evidence[0]
-    return WhyNot(
-        tuple(
-            Condition(
-                text,
-                truth,
-                tuple(e for e in evidence if e.question in text),
-                next((unknown.reason for unknown in result.unknown if unknown.question in text), ""),
-            )
-            for text, truth in zip(result.columns, result.rows[0], strict=True)
-        )
-    )
+    at = _nearest(result, len(result.columns))
+    found = zip(result.columns, result.rows[at], strict=True)
+    return WhyNot(tuple(_condition(result, at, text, truth) for text, truth in found))
+
+
+def _nearest(result: Result, conditions: int) -> int:
+    """Return which of the rows with that key, as a join makes several of one, meets the most of the conditions."""
+    return max(range(len(result.rows)), key=lambda i: sum(truth is True for truth in result.rows[i][:conditions]))
+
+
+def _condition(result: Result, at: int, text: str, truth: bool | None) -> Condition:
+    """Return a condition of a row, with the quotes, and the failure, of those questions that it asks."""
+    quotes = tuple(each for each in result.evidence[at] if each.question in text) if result.evidence else ()
+    return Condition(text, truth, quotes, next((each.reason for each in result.unknown if each.question in text), ""))
 
 
 def select_conditions(
@@ -165,7 +187,7 @@ def select_conditions(
 def plain_why_not_query(
     tree: exp.Query, key: Mapping[str, object], catalog: Catalog, dialect: str
 ) -> tuple[exp.Select, list[Compared]]:
-    """Return `select_conditions` of a query without text functions for the row that a key names."""
+    """Return `select_conditions` of a query for the row that a key names: each condition is judged as a whole."""
     if not isinstance(tree, exp.Select) or not tree.args.get("where") or tree.args.get("group"):
         raise UnsupportedError("`why not` explains a query that filters rows with WHERE and does not group them")
     sources = list(from_items(tree))
@@ -177,22 +199,25 @@ def plain_why_not_query(
 
     matches = [exp.EQ(this=find(name), expression=literal(value, dialect)) for name, value in key.items()]
     select, compared = select_conditions(tree, matches, catalog)
-    return select.limit(1), compared
+    return select.limit(_MOST_ROWS), compared
 
 
 def plain_why_not(result: Result, compared: Sequence[Compared], dialect: str) -> WhyNot:
-    """Return the conditions of a query without text functions, each with the values that it compares."""
+    """Return the conditions of a query, each with the values that it compares."""
     if not result.rows:
         return WhyNot(())
-    row, found = result.rows[0], []
+    at, found = _nearest(result, len(compared)), []
+    row = result.rows[at]
     for (part, columns), truth in zip(compared, row, strict=False):
-        text = part.unnest().transform(_write_bare).sql(dialect)
-        values = [f"{c.name} is {'missing' if row[at] is None else row[at]}" for c, at in columns.items()]
-        found.append(Condition(text + (f" ({', '.join(values)})" if values else ""), truth))
+        text = part.unnest().transform(_write_bare).sql(dialect, normalize_functions=False)
+        values = [f"{c.name} is {'missing' if row[i] is None else row[i]}" for c, i in columns.items()]
+        found.append(_condition(result, at, text + (f" ({', '.join(values)})" if values else ""), truth))
     return WhyNot(tuple(found))
 
 
 def _write_bare(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Identifier):
+        return exp.to_identifier(node.name, quoted=not is_plain(node.name))
     if type(node) is not exp.Column or node.find_ancestor(exp.Select) is not None:
         return node
     return exp.column(exp.to_identifier(node.name, quoted=not is_plain(node.name)))

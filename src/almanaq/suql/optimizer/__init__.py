@@ -20,6 +20,7 @@ from almanaq.suql.optimizer.group_rules import keyed_conditions, shown_groups
 from almanaq.suql.optimizer.query_rules import (
     exists_limit,
     inner_joins,
+    limited_arms,
     merged_derived_tables,
     pushed_conditions,
     unused_outputs,
@@ -33,6 +34,7 @@ Rule = Callable[[TextBlock], TextBlock]
 QUERY_RULES: tuple[QueryRule, ...] = (
     unused_outputs,
     exists_limit,
+    limited_arms,
     inner_joins,
     merged_derived_tables,
     keyed_conditions,

@@ -37,6 +37,8 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
     Before: `SELECT count(*) FROM (SELECT id, answer(…) AS a FROM t) AS d` asks for every row of t.
     After: `SELECT count(*) FROM (SELECT id, NULL AS a FROM t) AS d` asks nothing; so does the SELECT list of an EXISTS.
 
+    So does a field of a STRUCT that nobody reads: `b` in `SELECT d.s.a FROM (SELECT {'a': …, 'b': answer(…)} AS s …)`.
+
     Only text calls become NULL (an aggregate of it where they read the only aggregates), so every block keeps its
     grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there,
     outputs decide which rows there are.
@@ -82,7 +84,7 @@ def _columns(tree: exp.Query) -> dict[int, set[str]]:
 
 def _drop_unread_outputs(tree: exp.Query) -> bool:
     changed = False
-    readers, columns = _readers(tree), _columns(tree)
+    readers, columns, fields = _readers(tree), _columns(tree), _fields_read(tree)
     for block in nodes_of(tree, exp.Select):
         if not has_text(block):
             continue
@@ -92,8 +94,11 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
             continue
         aggregated = is_aggregated(block)
         ordering = [clause for clause in (block.args.get("order"), distinct) if clause is not None]
-        read = read | {c.name for clause in ordering for c in nodes_of(clause, exp.Column) if not c.table}
+        ordered = {c.name for clause in ordering for c in nodes_of(clause, exp.Column) if not c.table}
+        read = read | ordered
         for item in block.expressions:
+            if item.alias_or_name not in ordered and block.args.get("group") is None:
+                changed |= _drop_unread_fields(item, fields.get((id(block.parent), item.alias_or_name), set()))
             if item.alias_or_name not in read and not sets_in([item]):
                 if not aggregated and any(has_text(query) for query in nodes_of(item, exp.Query)):
                     item.unalias().replace(exp.null())
@@ -108,6 +113,29 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
                     if aggregated and not is_aggregated(block):  # it read the only aggregate: one row, not one for each
                         nothing.replace(exp.Max(this=nothing.copy()))
                     changed = True
+    return changed
+
+
+def _fields_read(tree: exp.Query) -> dict[tuple[int, str], set[str]]:
+    """Return the fields that are read of each output, by the item of FROM that holds it; "" is the whole of it."""
+    found: dict[tuple[int, str], set[str]] = {}
+    for column in nodes_of(tree, exp.Column):
+        item = find_source(column.table, column) if column.table else None
+        holder = (find_cte(item) if isinstance(item, exp.Table) else None) or item
+        within = column.parent
+        named = within.expression if isinstance(within, exp.Dot) and within.this is column else None
+        field = named.name.lower() if isinstance(named, exp.Identifier) else ""
+        found.setdefault((id(holder), column.name), set()).add(field)
+    return found
+
+
+def _drop_unread_fields(item: exp.Expr, read: set[str]) -> bool:
+    made, changed = item.unalias(), False
+    for pair in made.expressions if isinstance(made, exp.Struct) and read and "" not in read else ():
+        if isinstance(pair, exp.PropertyEQ) and pair.this.name.lower() not in read and has_text(pair):
+            for call in outermost_text_calls(pair):
+                call.replace(exp.cast(exp.null(), "text"))
+                changed = True
     return changed
 
 
@@ -144,6 +172,52 @@ def exists_limit(tree: exp.Query) -> exp.Query:
             if not is_correlated(block):
                 block.limit(1, copy=False)
     return tree
+
+
+def limited_arms(tree: exp.Query) -> exp.Query:
+    """Give each side of a UNION ALL the LIMIT of the whole, where the order of rows does not matter.
+
+    Before: `SELECT answer(…) FROM a UNION ALL SELECT answer(…) FROM b LIMIT 2` asks for every row of a and of b.
+    After: `(SELECT … FROM a LIMIT 2) UNION ALL (SELECT … FROM b LIMIT 2) LIMIT 2` asks for two of each.
+    """
+    for query in nodes_of(tree, exp.Union, exp.Select) if nodes_of(tree, exp.Union) else ():
+        limit, offset = ((query.args.get(clause) or exp.Limit()).expression for clause in ("limit", "offset"))
+        if limit is None or not limit.is_int or (offset is not None and not offset.is_int) or query.args.get("order"):
+            continue
+        union = _shown_whole(query) if isinstance(query, exp.Select) else query
+        if isinstance(union, exp.Union) and not union.args.get("distinct") and has_text(union):
+            _limit_arms(union, int(limit.name) + (int(offset.name) if offset is not None else 0))
+    return tree
+
+
+_CUTTING = ("limit", "offset", "order", "with_")
+
+
+def _limit_arms(union: exp.SetOperation, rows: int) -> None:
+    for arm in (union.this, union.expression):
+        side = arm.unnest()
+        if any(each.args.get(clause) for each in (arm, side) for clause in _CUTTING):
+            continue
+        if isinstance(side, exp.Union) and not side.args.get("distinct"):
+            _limit_arms(side, rows)
+        elif isinstance(side, exp.Select) and has_text(side):
+            side.limit(rows, copy=False)
+            if side is arm:
+                arm.replace(exp.Subquery(this=arm.copy()))
+
+
+def _shown_whole(block: exp.Select) -> exp.Expr | None:
+    """Return the query of the one derived table that a block only shows columns of, each row as one; None of others."""
+    items = list(from_items(block))
+    shown = {key for key, value in block.args.items() if value} <= {"expressions", "from_", "limit", "offset"}
+    if not shown or not isinstance(items[0], exp.Subquery) or not all(_is_column(item) for item in block.expressions):
+        return None
+    query = items[0].this.unnest()
+    return None if any(query.args.get(clause) for clause in _CUTTING) else query
+
+
+def _is_column(item: exp.Expr) -> bool:
+    return isinstance(item.unalias(), exp.Column)
 
 
 def merged_derived_tables(tree: exp.Query) -> exp.Query:

@@ -106,7 +106,7 @@ def estimate(
             rows[stage.name] = found[stage.name].rows
             continue
         if isinstance(stage, NativeTable):
-            rows.setdefault(stage.name, _UNKNOWN_ROWS)
+            rows.setdefault(stage.name, rows.get(stage.within, _UNKNOWN_ROWS))
         elif not isinstance(stage, Materialize) or stage.name not in rows:
             rows[stage.name] = max(_rows_of(select, rows, catalog) for select in selects_of(stage))
         found[stage.name] = Estimate(math.ceil(rows[stage.name]))

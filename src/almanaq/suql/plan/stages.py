@@ -160,11 +160,16 @@ class Materialize:
 
 @dataclass(frozen=True, slots=True)
 class NativeTable:
-    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table."""
+    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table.
+
+    Attributes:
+        within: the table of which it has no more rows; "" where that is not known.
+    """
 
     name: str
     query: NativeQuery
     purpose: str
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,11 +334,18 @@ class LogicalPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """A query as stages that run in order, and the SELECT that shows their rows.
+
+    Attributes:
+        spellings: the texts that the query writes itself: a reply that is equal to one is spelled like it.
+    """
+
     links: tuple[Link, ...]
     stages: tuple[Stage, ...]
     output: Output
     certain: bool = True
     bound: BoundQuery | None = field(default=None, compare=False, repr=False)
+    spellings: tuple[str, ...] = ()
 
     @property
     def is_native(self) -> bool:
