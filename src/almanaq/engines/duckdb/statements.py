@@ -30,6 +30,7 @@ from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
     QuerySyntaxError,
+    QueryTypeError,
     RefusedQueryError,
     UnknownNameError,
     UnsupportedError,
@@ -39,7 +40,7 @@ from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Statement
 from almanaq.suql.syntax.limits import check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
+from almanaq.suql.text_functions import DECLARED, TEXT_FUNCTIONS, check_arity
 from almanaq.text.sql_literals import quote
 
 _QUERIES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
@@ -166,6 +167,18 @@ class StatementReader:
         return str(text)
 
     def describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+        try:
+            return self._describe(sql, parameters)
+        except QueryTypeError as error:
+            if "collations are only supported" not in str(error):
+                raise
+        stub_texts(self._connection, "NULL::VARCHAR")
+        try:
+            return self._describe(sql, parameters)
+        finally:
+            stub_texts(self._connection)
+
+    def _describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
             if parameters:
@@ -175,7 +188,7 @@ class StatementReader:
         except duckdb.Error as error:
             if not parameters or not isinstance(error, duckdb.BinderException):
                 raise binding_error(error) from error
-        return self.describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
+        return self._describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
 
     def with_literals(self, sql: str, parameters: Parameters) -> str:
         named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
@@ -223,6 +236,18 @@ class StatementReader:
         if relation.name not in self._known_views:
             self._known_views[relation.name] = self._views(relation)
         return self._known_views[relation.name]
+
+
+def stub_texts(connection: duckdb.DuckDBPyConnection, text: str = "NULL") -> None:
+    """Let macros stand for the text functions where DuckDB only binds: a text is NULL, which takes any type."""
+    for declared in DECLARED.values():
+        value = text if declared.type == "text" else f"NULL::{declared.type}"
+        least, most = declared.arguments
+        bodies = []
+        for count in range(least, most + 1):
+            arguments = [f"a{i}" for i in range(count)]
+            bodies.append(f"({', '.join(arguments)}) AS CASE WHEN {arguments[0]} IS NULL THEN {value} ELSE {value} END")
+        connection.execute(f"CREATE OR REPLACE TEMP MACRO {declared.name}{', '.join(bodies)}")
 
 
 @dataclass
