@@ -164,7 +164,7 @@ class DuckDBLanguage:
             connection = self._connect()
             stub_texts(connection)
             functions = FunctionCatalog.read(connection, owned=self._owned)
-            self._opened = StatementReader(connection, self._catalog(), functions, self._views)
+            self._opened = StatementReader(connection, self._catalog(), functions, self._views, owned=self._owned)
         return self._opened
 
 

@@ -88,6 +88,7 @@ class StatementReader:
     Args:
         connection: of the reader's own; it only parses and describes.
         views: gives the SQL of a view whose author is not known to be us, None of other relations.
+        owned: whether nobody else makes functions on the instance.
     """
 
     def __init__(
@@ -96,8 +97,11 @@ class StatementReader:
         catalog: Catalog,
         functions: FunctionCatalog,
         views: Callable[[Relation], str | None] = lambda _: None,
+        *,
+        owned: bool = True,
     ) -> None:
         self._connection, self.catalog, self.functions, self._views = connection, catalog, functions, views
+        self._owned = owned
         self._own_types: frozenset[str] | None = None
         self._known_views: dict[str, str | None] = {}
 
@@ -230,6 +234,12 @@ class StatementReader:
             made = "SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal"
             self._own_types = frozenset(str(row[0]) for row in self._ask(made))
         return name.lower() in self._own_types
+
+    def functions_with(self, name: str) -> FunctionCatalog:
+        """Return the functions of the instance, read again where none is of a name: one may have been made since."""
+        if not self._owned and not self.functions.has(name):
+            self.functions = FunctionCatalog.read(self._connection, owned=False)
+        return self.functions
 
     def view(self, relation: Relation) -> str | None:
         """Return the SQL of a view that has to be looked at before it is read."""
@@ -382,7 +392,7 @@ class _Check:
             return
         if in_from and self._in_view and name.lower() in READERS:
             return
-        self.reader.functions.check(
+        self.reader.functions_with(name).check(
             name,
             in_from=in_from,
             allowed=self.allowed,
