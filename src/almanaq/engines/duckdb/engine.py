@@ -206,7 +206,7 @@ class DuckDBDatabase:
 
     def close(self) -> None:
         if not self._owned:
-            with suppress(duckdb.ResourceInUseException):  # by work that was left: it goes with the connection
+            with suppress(duckdb.ResourceInUseException, duckdb.ConnectionException):  # it goes with the connection
                 self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
         self._finish()
         interruption.close_or_detach(self._connection.close, duckdb.ResourceInUseException)
