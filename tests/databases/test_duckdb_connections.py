@@ -88,6 +88,14 @@ def test_what_was_made_later_is_seen(user: duckdb.DuckDBPyConnection) -> None:
             con.sql("SELECT answer(x, 'q') FROM later")
 
 
+def test_a_table_made_later_takes_the_name_that_it_has_to_the_connection(user: duckdb.DuckDBPyConnection) -> None:
+    user.execute("CREATE TABLE s2.lone AS SELECT 's2' AS x")
+    with connect(user) as con:
+        assert con.sql("SELECT answer(x, 'q') FROM lone").rows == [("s2",)]
+        user.execute("CREATE TABLE main.lone AS SELECT 'main' AS x")
+        assert con.sql("SELECT answer(x, 'q') FROM lone").rows == user.execute("SELECT x FROM lone").fetchall()
+
+
 def test_a_result_that_the_user_reads_stays_open(user: duckdb.DuckDBPyConnection) -> None:
     with connect(user) as con:
         user.execute("SELECT * FROM range(5000)")

@@ -122,7 +122,7 @@ class DuckDBDatabase:
         """Read the catalog again where the user's connection reads another schema by now (`USE`).
 
         Args:
-            tables: also where tables were made, renamed or dropped.
+            tables: also where tables were made, renamed or dropped, whatever that changes.
 
         Raises:
             UsageError: a schema file was given, and its names would mean other tables.
@@ -135,11 +135,15 @@ class DuckDBDatabase:
             except duckdb.Error:  # closed, at work elsewhere, or in a failed transaction: it reads what it read last
                 where = self._database, self._path
             known = self._catalog
-            if known is None or (
-                where == (self._database, self._path) and not (tables and self._list() != self._listed)
-            ):
+            if known is None:
                 self._database, self._path = where
                 return
+            if where == (self._database, self._path):
+                # A table made in the first schema takes a name that is known as one of another schema.
+                first = (*self._path, "main")[0]
+                bare = (r for r in known.relations if r.location[0] == self._database and r.name == r.location[-1])
+                if not (tables or any(r.location[1] != first for r in bare)) or self._list() == self._listed:
+                    return
             before = self._database, self._path, self._listed, self._found[:]
             (self._database, self._path), self._found[:] = where, ()
             try:
