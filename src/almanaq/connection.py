@@ -66,6 +66,7 @@ class Connection(ErrorsAsAttributes):
         self._make_engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
+        self._agent_catalog: Catalog | None = None
         self._is_public = False
 
     @property
@@ -99,6 +100,7 @@ class Connection(ErrorsAsAttributes):
         >>> [(column.name, column.type) for column in con.catalog.relations[0].columns]
         [('name', 'text'), ('age', 'bigint'), ('about', 'text')]
         """
+        self.engine.follow(tables=True)
         return self.engine.catalog
 
     def register(self, name: str, frame: Any) -> None:
@@ -471,7 +473,9 @@ class Connection(ErrorsAsAttributes):
         """What answers questions over this connection; it keeps what it learned of the source's values."""
         from almanaq.agent.conversation import Agent
 
-        if self._agent is None or self._make_engine is None:
+        catalog = self.catalog
+        if self._agent is None or self._agent_catalog is not catalog:
+            self._agent_catalog = catalog
             options = self.engine.options.for_agent()
             self._agent = Agent(self.engine, self._models, shots=self._shots, options=options, checked=self.checked)
         return self._agent

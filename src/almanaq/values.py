@@ -144,10 +144,10 @@ def parse_quantity(text: str, decimal: str | None = None) -> tuple[Decimal, str]
     digits = _digits(match["digits"], decimal)
     if len(signs) > 1 or (match["before"] and match["after"]) or scale is None or digits is None:
         return None
-    value = Decimal(digits + (match["exponent"] or "")).scaleb(scale)
+    value = Decimal(f"{digits}e{int((match['exponent'] or 'e0')[1:]) + scale}")  # arithmetic would keep 28 digits
     if value and not -308 <= value.adjusted() <= 308:
         return None
-    return (-value if signs and signs[0] in "-(" else value), "%" if unit.startswith("per") else unit
+    return (value.copy_negate() if signs and signs[0] in "-(" else value), "%" if unit.startswith("per") else unit
 
 
 def parse_number(text: str) -> Decimal | None:
@@ -347,10 +347,15 @@ def parse_boolean(text: str) -> bool | None:
     return _TRUTH.get(canonical(text).rstrip(".!"))
 
 
+_HOURS = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
+"""Hours and minutes to every engine, so that "25:00" is no time of day; in a column of durations it may be minutes."""
+_END_OF_DAY = re.compile(r"24:00(?::00(?:\.0+)?)?", re.ASCII)
+
+
 def parse_typed(text: str, type: str) -> str | None:
     """Return `text` as DuckDB and PostgreSQL both cast it to `type`, or None when it cannot be read so.
 
-    `type` is an AnswerType of the models. A number is in plain digits, an integer within 64 bits, a date and a
+    `type` is an AnswerType of the models. A number is in plain digits, an integer within 128 bits, a date and a
     timestamp in ISO form, a time as HH:MM:SS[.ffffff] (a duration of less than a day counts as one), a boolean
     "true" or "false", a list a JSON array of texts. Text is trimmed; blank text is None. A full stop at the end is
     ignored, but in texts.
@@ -368,7 +373,7 @@ def parse_typed(text: str, type: str) -> str | None:
     bare = stripped[:-1].rstrip() if stripped.endswith(".") and not stripped.endswith(".m.") else stripped
     if type == "integer":
         whole = parse_integer(bare)
-        return str(whole) if whole is not None and -(2**63) <= whole < 2**63 else None
+        return str(whole) if whole is not None and -(2**127) <= whole < 2**128 else None
     if type == "number":
         number = parse_number(bare)
         return None if number is None else format(number, "f" if -20 <= number.adjusted() <= 30 else "E")
@@ -378,7 +383,9 @@ def parse_typed(text: str, type: str) -> str | None:
             return None
         return moment.date().isoformat() if type == "date" else moment.isoformat(sep=" ")
     if type == "time":
-        clock, span = parse_time(bare), parse_duration(bare)
+        if _END_OF_DAY.fullmatch(bare):
+            return "24:00:00"
+        clock, span = parse_time(bare), None if _HOURS.fullmatch(bare) else parse_duration(bare)
         if clock is None and span is not None and timedelta(0) <= span < timedelta(days=1):
             clock = (datetime.min + span).time()
         return None if clock is None else clock.isoformat()

@@ -103,6 +103,10 @@ DUCKDB = (
     f"PIVOT (SELECT price, {CALM} AS calm FROM places) ON calm USING count(*) GROUP BY price ORDER BY price",
     f"SELECT id, try_cast({SEATS} AS int) AS seats FROM places ORDER BY id",
     f"SELECT id FROM places WHERE {CALM} = 'Yes' ORDER BY id LIMIT 50%",
+    f"SELECT id, {CALM} COLLATE NOCASE FROM places WHERE {CALM} COLLATE NOCASE <> 'no' ORDER BY id",
+    f"SELECT id FROM places WHERE {CALM} IS NOT NULL ORDER BY {CALM} COLLATE NOCASE DESC, id",
+    f"SELECT s.a COLLATE NOCASE FROM (SELECT min({CALM}) AS a, price FROM places GROUP BY price) AS s ORDER BY s.price",
+    f"SELECT id, 1_000, {SEATS}::int + 1_0.5 FROM places WHERE {SEATS}::int < 1_0e1 ORDER BY id LIMIT 1_0",
     f"SELECT id, unnest(tags) AS tag, {CALM} AS calm FROM places ORDER BY ALL",
 )
 POSTGRES = (

@@ -94,6 +94,11 @@ def test_statements_that_are_not_one_select_are_called_refused(town: Asked, sql:
         town.con.sql(sql)
 
 
+def test_explain_is_pointed_at_what_gives_the_plan(town: Asked) -> None:
+    with pytest.raises(RefusedQueryError, match=r"con\.explain\(query\), or --explain"):
+        town.con.sql("EXPLAIN SELECT id FROM places")
+
+
 @pytest.mark.parametrize(
     "sql", ["", "   ", ";", "-- only a comment", "SELEC id FROM places", "SELECT FROM WHERE", "SELECT (1", "SELECT 'x"]
 )

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import almanaq
-from almanaq.engines.duckdb import engine as duckdb_engine
+from almanaq.engines.duckdb import catalog as duckdb_catalog
 from almanaq.errors import DatabaseError, UnknownNameError
 
 VIEWS = {
@@ -24,7 +24,7 @@ LEFT_OUT = {"of_csv", "of_view", "of_nothing"}
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(duckdb_engine, "_LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(duckdb_catalog, "_LOOK_SECONDS", 0.2)
     (tmp_path / "in.csv").write_text("a,b\nsecret,2\n")
     with duckdb.connect(str(tmp_path / "f.duckdb")) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS i, 'x' AS s")

@@ -25,7 +25,7 @@ from almanaq.values import (
 
 TYPES = {
     "number": "DOUBLE",
-    "integer": "BIGINT",
+    "integer": "BIGNUM",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
     "time": "TIME",

@@ -38,11 +38,19 @@ class NarrowedDatabase:
     """A Database with a catalog of its own, which is a part of another's; that one stays open when this is closed."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._of = database, Catalog(())
         self.name, self.dialect, self.typed = database.name, database.dialect, database.typed
 
     def catalog(self) -> Catalog:
+        found = self._database.catalog()
+        if found is not self._of:
+            self.__dict__.pop("_seen", None)
+            self._of = found
         return self._seen
+
+    def follow(self, *, tables: bool = False) -> None:
+        if (follow := getattr(self._database, "follow", None)) is not None:
+            follow(tables=tables)
 
     @cached_property
     def _seen(self) -> Catalog:

@@ -31,7 +31,7 @@ from almanaq.suql.bind import read_parameters
 from almanaq.suql.catalog.definitions import apply_terms, check_terms, usable_terms
 from almanaq.suql.catalog.lineage import private_columns_shown
 from almanaq.suql.catalog.reading import cell_at, distinct_values
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, list_tables
 from almanaq.suql.catalog.terms import Terms
 from almanaq.suql.execution.candidates import Similarity, describe_order
 from almanaq.suql.execution.execute import execute, run_native, stream
@@ -127,15 +127,34 @@ class Engine:
 
     def over(self, database: Database) -> Engine:
         made = copy(self)
-        made._database, made._plans = database, BoundedDict(_PLANS_KEPT)
-        for cached in ("catalog", "_planner"):
-            made.__dict__.pop(cached, None)
+        made._database = database
+        made._forget()
         return made
+
+    def _forget(self) -> None:
+        self._plans = BoundedDict(_PLANS_KEPT)
+        for cached in ("catalog", "_planner"):
+            self.__dict__.pop(cached, None)
+
+    def follow(self, *, tables: bool = False) -> bool:
+        """Let names mean what they mean to the source by now; return whether that is anything else than before.
+
+        Args:
+            tables: look for tables that were made since, too, which takes longer.
+        """
+        if (follow := getattr(self._database, "follow", None)) is None:
+            return False
+        follow(tables=tables)
+        if "catalog" not in self.__dict__ or self._database.catalog() is self._found:
+            return False
+        self._forget()
+        return True
 
     @cached_property
     def catalog(self) -> Catalog:
         """The relations of the source, with the dialect in which queries name them."""
-        found = self._database.catalog().in_dialect(self.dialect)
+        self._found = self._database.catalog()
+        found = self._found.in_dialect(self.dialect)
         return usable_terms(found if self._terms is None else apply_terms(found, self._terms))
 
     def run(self, query: str, parameters: Parameters | None = (), *, options: Options | None = None) -> Result:
@@ -170,12 +189,22 @@ class Engine:
             return run_sync(execute(self._context(), known.plan, self._options, suql=query, **given))[0]
 
     def check(self, query: str) -> None:
-        with within_limits(), errors_placed(query, self.catalog):
-            self._planner.check_query(query, self._options)
+        self._read(query, lambda planner: planner.check_query(query, self._options))
 
     def relations(self, query: str) -> tuple[str, ...]:
-        with within_limits():
-            return self._planner.read(query, self._options).relations
+        return self._read(query, lambda planner: planner.read(query, self._options)).relations
+
+    def _read(self, query: str, work: Callable[[Planner], T]) -> T:
+        """Return what `work` makes of a query; once more where a name is unknown that the source may have by now."""
+        self.follow(tables=list_tables(query, self.catalog, self.dialect) is not None)
+        for last in (False, True):
+            try:
+                with within_limits(), errors_placed(query, self.catalog):
+                    return work(self._planner)
+            except UnknownNameError:
+                if last or not self.follow(tables=True):
+                    raise
+        raise AssertionError
 
     def check_terms(self) -> None:
         """Have the database check every definition; raises SourceError with the file and line of a faulty one."""
@@ -186,6 +215,7 @@ class Engine:
 
     def bound(self, query: str, parameters: Parameters | None = ()) -> BoundQuery:
         """Return a query with its names resolved, to be read only; of one whose plan is kept, as that was made."""
+        self.follow()
         parameters = read_parameters(parameters)
         key = self._plan_key(query, parameters, self._options)
         known = self._plans.get(key)
@@ -206,12 +236,12 @@ class Engine:
         return self._prepare(query, parameters, self._merge_options(options)).plan
 
     def _prepare(self, query: str, parameters: Parameters | None, options: Options) -> _Prepared:
+        self.follow()
         parameters = read_parameters(parameters)
         key = self._plan_key(query, parameters, options)
         if (known := self._plans.get(key)) is not None:
             return known
-        with within_limits(), errors_placed(query, self.catalog):
-            plan = self._planner.plan(query, parameters, options)
+        plan = self._read(query, lambda planner: planner.plan(query, parameters, options))
         prepared = _Prepared(plan, Statements(plan))
         if key is not None:
             self._plans[key] = prepared
@@ -230,8 +260,9 @@ class Engine:
         self, query: str, parameters: Parameters | None = (), *, options: Options | None = None
     ) -> LogicalPlan:
         chosen = self._merge_options(options)
-        with within_limits(), errors_placed(query, self.catalog):
-            return self._planner.logical(self._planner.read(query, chosen), read_parameters(parameters), chosen)
+        return self._read(
+            query, lambda planner: planner.logical(planner.read(query, chosen), read_parameters(parameters), chosen)
+        )
 
     @cached_property
     def _planner(self) -> Planner:

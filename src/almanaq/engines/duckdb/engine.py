@@ -1,4 +1,4 @@
-"""DuckDB, the embedded engine: DuckDB files, and tables loaded into its memory; what a database holds."""
+"""DuckDB, the embedded engine: DuckDB files, tables loaded into its memory, and connections of the user's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import re
 import threading
 import uuid
 import weakref
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,230 +16,14 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
-from almanaq.engines.common import RelationQueries
+from almanaq.engines.duckdb.catalog import LISTS_TABLES, CatalogReader, read_search_path
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.duckdb.session import DuckDBSession, open_instance
 from almanaq.errors import SourceError, UsageError, first_line
-from almanaq.suql.catalog.reading import (
-    ENUM_VALUES,
-    SAMPLE_ROWS,
-    ColumnSample,
-    declared_column,
-    flatten,
-    holds_value,
-    infer_kind,
-    relation_names,
-    shown_samples,
-)
-from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema
 from almanaq.text.sql_literals import quote, string_literal
-
-Place = tuple[str, str]
-"""A schema and a table."""
-_SAMPLE_CHARACTERS = 400
-_LOOK_SECONDS = 2.0
-"""The longest that a view is waited for when the catalog takes samples."""
-_SPELLED_ALIKE = ("bigint", "integer", "smallint", "double precision")
-"""Types whose values Python writes as DuckDB does."""
-_READS_A_FILE = "it reads a file, which no query may do here; keep its rows in a table (CREATE TABLE … AS SELECT)"
-_PG_TYPES = {
-    "tinyint": "smallint",
-    "utinyint": "smallint",
-    "usmallint": "integer",
-    "uinteger": "bigint",
-    "ubigint": "numeric(20,0)",
-    "hugeint": "numeric(38,0)",
-    "uhugeint": "numeric(39,0)",
-    "float": "real",
-    "double": "double precision",
-    "varchar": "text",
-    "blob": "bytea",
-    "timestamp_s": "timestamp",
-    "timestamp_ms": "timestamp",
-    "timestamp_ns": "timestamp",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogReader:
-    """Reads the catalog of one attached database.
-
-    Attributes:
-        connection: a connection of the reader's own.
-        infer_enums: whether columns of text may be found to be ENUM: only where the source declares no types (CSV).
-        typed: (schema, name) of tables among them whose types are declared all the same (Parquet).
-        made: rows by (schema, name) of every relation, where we made them all as plain tables; None: DuckDB is asked.
-    """
-
-    connection: duckdb.DuckDBPyConnection
-    database: str
-    infer_enums: bool = False
-    typed: frozenset[tuple[str, str]] = frozenset()
-    made: Mapping[tuple[str, str], int] | None = None
-
-    def read(self) -> Catalog:
-        if self.made is None:
-            places = self._rows(
-                "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
-                " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
-                " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL",
-                self.database,
-            )
-        else:
-            places = [(*place, None, True) for place in sorted(self.made)]
-        names = relation_names([(schema, table) for schema, table, _, _ in places], ["main"])
-        constraints, comments = self._read_declarations()
-        relations: list[Relation] = []
-        broken: list[tuple[str, str]] = []
-        for schema, table, comment, is_table in places:
-            try:
-                place = (self.database, schema, table)
-                described = self.connection.execute(f"SELECT * FROM {quote(*place)} LIMIT 0").description or []
-                columns = tuple(_column(name, kind, comments[schema, table].get(name)) for name, kind, *_ in described)
-                relation = Relation(names[schema, table], place, columns, description=comment or "")
-                declared = constraints[schema, table]
-                relations.append(self._read_rows(relation, names, declared) if is_table else relation)
-            except duckdb.Error as error:
-                if is_table:
-                    raise
-                outside = isinstance(error, duckdb.PermissionException)
-                broken.append((f"{schema}.{table}", _READS_A_FILE if outside else first_line(error)))
-        has_prose = any(c.kind is ColumnKind.FREE_TEXT for r in relations for c in r.columns)
-        sampled = tuple(self._add_samples(relation, infer_prose=not has_prose) for relation in relations)
-        return Catalog(sampled, broken=tuple(broken))
-
-    @property
-    def queries(self) -> RelationQueries:
-        return RelationQueries(self._rows, "duckdb")
-
-    def _rows(self, sql: str, *parameters: str) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, parameters).fetchall()
-
-    def _read_declarations(self) -> tuple[dict[Place, list[tuple[Any, ...]]], dict[Place, dict[str, str]]]:
-        """Return by place the constraints (kind, own columns, other table, its columns), and comments by column."""
-        constraints: dict[Place, list[tuple[Any, ...]]] = defaultdict(list)
-        comments: dict[Place, dict[str, str]] = defaultdict(dict)
-        if self.made is not None:
-            return constraints, comments
-        for schema, table, *constraint in self._rows(
-            "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table,"
-            " referenced_column_names FROM duckdb_constraints() WHERE database_name = $1 ORDER BY constraint_index",
-            self.database,
-        ):
-            constraints[schema, table].append(tuple(constraint))
-        for schema, table, column, comment in self._rows(
-            "SELECT schema_name, table_name, column_name, comment FROM duckdb_columns()"
-            " WHERE database_name = $1 AND comment IS NOT NULL",
-            self.database,
-        ):
-            comments[schema, table][column] = comment
-        return constraints, comments
-
-    def _read_rows(
-        self, relation: Relation, names: Mapping[Place, str], constraints: list[tuple[Any, ...]]
-    ) -> Relation:
-        """Return a table with what tells of its rows: their number, keys and references."""
-        location = relation.location
-        if self.made is None:
-            ((rows,),) = self._rows(f"SELECT count(*) FROM {quote(*location)}")
-            numbered = self._is_numbered(location, int(rows))
-        else:
-            rows, numbered = self.made[location[1], location[2]], True  # made by loading alone
-        foreign = tuple(
-            (tuple(own), names.get((location[1], other), other), tuple(theirs))
-            for kind, own, other, theirs in constraints
-            if kind == "FOREIGN KEY"
-        )
-        key = self._key(relation, constraints)
-        return replace(relation, row_id="rowid", numbered=numbered, rows=rows, key=key, foreign_keys=foreign)
-
-    def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
-        """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
-        try:
-            return not self._rows(f"SELECT 1 FROM {quote(*location)} WHERE rowid >= {rows} LIMIT 1")
-        except duckdb.Error:  # a table of another kind of database that is attached
-            return False
-
-    def _key(self, relation: Relation, constraints: list[tuple[Any, ...]]) -> tuple[str, ...]:
-        """Return the primary key, else the first unique one that is never null (UNIQUE admits nulls)."""
-        for kind in ("PRIMARY KEY", "UNIQUE"):
-            for constraint in constraints:
-                key = tuple(constraint[1])
-                if constraint[0] == kind and (kind == "PRIMARY KEY" or self.queries.key_holds(relation, key)):
-                    return key
-        return ()
-
-    def _add_samples(self, relation: Relation, *, infer_prose: bool) -> Relation:
-        if relation.rows == 0:
-            return relation
-        picked = ", ".join(_sample_expression(column) for column in relation.columns)
-        sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
-        try:
-            rows = self._rows(sql) if relation.row_id is not None else self._query_view(sql)
-        except duckdb.Error as error:
-            if relation.row_id is not None:
-                raise
-            rows, relation = [], replace(relation, unread=first_line(error))
-        columns = []
-        for position, column in enumerate(relation.columns):
-            values: Iterable[str] = map(str, flatten(row[position] for row in rows))
-            if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
-                values = tuple(values)
-                # Where the first rows say nothing of the column, others may.
-                if relation.row_id is not None and not any(map(holds_value, values)):
-                    values = (*values, *self.queries.values(relation, column, ENUM_VALUES))
-                distinct = None
-                if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
-                    distinct = self.queries.values(relation, column, ENUM_VALUES + 1)
-                total = (relation.rows or 0) if not column.array else len(values)
-                inferred = infer_kind(column, ColumnSample(values, distinct, total))
-                column = column if inferred.kind is ColumnKind.FREE_TEXT and not infer_prose else inferred
-            columns.append(replace(column, samples=shown_samples(values)))
-        return replace(relation, columns=tuple(columns))
-
-    def _query_view(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a view, which may take any time to compute, or none at all to begin with."""
-        timer = threading.Timer(_LOOK_SECONDS, self.connection.interrupt)
-        timer.start()
-        try:
-            return self._rows(sql)
-        finally:
-            timer.cancel()
-            timer.join()
-
-
-def _column(name: str, duck_type: Any, comment: str | None) -> Column:
-    array = duck_type.id in ("list", "array")
-    element = duck_type.children[0][1] if array else duck_type
-    values = tuple(element.children[0][1]) if element.id == "enum" else ()
-    return declared_column(name, _pg_type(element), array=array, values=values, comment=comment or "")
-
-
-def _pg_type(duck_type: Any) -> str:
-    """Return the PostgreSQL name of a DuckDB type; nested types keep DuckDB's."""
-    if duck_type.id == "enum":
-        return "text"
-    if duck_type.id == "decimal":
-        (_, precision), (_, scale) = duck_type.children
-        return f"numeric({precision},{scale})"
-    if str(duck_type) == "JSON":
-        return "json"
-    if duck_type.id in ("list", "array"):
-        return _pg_type(duck_type.children[0][1]) + "[]"
-    name = str(duck_type.id)
-    return _PG_TYPES.get(name, name)
-
-
-def _sample_expression(column: Column) -> str:
-    name = quote(column.name)
-    if column.array and column.type == "text":
-        return f"list_transform({name}[:20], lambda x: left(CAST(x AS VARCHAR), {_SAMPLE_CHARACTERS}))"
-    if column.type in _SPELLED_ALIKE and not column.array:  # planning a cast of each of many columns takes long
-        return name
-    return f"left(CAST({name} AS VARCHAR), {_SAMPLE_CHARACTERS})" if column.type != "bytea" else "NULL"
-
 
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
@@ -288,6 +71,8 @@ class DuckDBDatabase:
         schema: what a schema file says, applied over what the database says; its keys are checked.
         infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
         owned: whether the instance is ours: its configuration is locked.
+        path: the schemas in which each further connection looks for bare names; (): DuckDB's own.
+        user: the connection of the source's owner, whose `USE` is followed.
         settings: statements by which each further connection gets the settings of its owner's.
         on_close: called once, on `close` or when the process ends, with the catalog if it was read.
     """
@@ -306,12 +91,15 @@ class DuckDBDatabase:
         infer_enums: bool = False,
         owned: bool = True,
         on_close: Callable[[Catalog | None], None] | None = None,
+        path: Sequence[str] = (),
+        user: duckdb.DuckDBPyConnection | None = None,
         settings: str = "",
     ) -> None:
         self.name = name
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
-        self._settings = settings
+        self._settings, self._path, self._user = settings, tuple(path), user
+        self._listed: Sequence[tuple[Any, ...]] = ()
         self._loaded = loaded or Loaded()
         self._found = [] if self._loaded.catalog is None else [self._loaded.catalog]
         self._finish = weakref.finalize(self, _finish, on_close, self._found)
@@ -320,23 +108,75 @@ class DuckDBDatabase:
         self._registered: dict[str, Relation] = {}
         self._lock = threading.Lock()
         self._work = f"work_{uuid.uuid4().hex[:8]}"
-        connection.execute(f"ATTACH ':memory:' AS {quote(self._work)}")
+        connection.execute(f"ATTACH ':memory:' AS {quote(self._work)} (READ_WRITE)")  # whatever the instance may
         if owned:
             for setting in _LOCK:
                 connection.execute(f"SET GLOBAL {setting}")
 
     def catalog(self) -> Catalog:
         with self._lock:
-            if self._catalog is None:
-                try:
-                    with self._connection.cursor() as cursor:
-                        loaded = self._loaded
-                        reader = CatalogReader(cursor, self._database, self._infer_enums, loaded.typed, loaded.made)
-                        found = self._read(reader)
-                        self._catalog = replace(found, relations=(*found.relations, *self._registered.values()))
-                except duckdb.Error as error:
-                    raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
+            self._catalog = self._catalog or self._read_catalog()
             return self._catalog
+
+    def follow(self, *, tables: bool = False) -> None:
+        """Read the catalog again where the user's connection reads another schema by now (`USE`).
+
+        Args:
+            tables: also where tables were made, renamed or dropped, whatever that changes.
+
+        Raises:
+            UsageError: a schema file was given, and its names would mean other tables.
+        """
+        if self._user is None:
+            return
+        with self._lock:
+            try:
+                where = read_search_path(self._user)
+            except duckdb.Error:  # closed, at work elsewhere, or in a failed transaction: it reads what it read last
+                where = self._database, self._path
+            known = self._catalog
+            if known is None:
+                self._database, self._path = where
+                return
+            if where == (self._database, self._path):
+                # A table made in the first schema takes a name that is known as one of another schema.
+                first = (*self._path, "main")[0]
+                bare = (r for r in known.relations if r.location[0] == self._database and r.name == r.location[-1])
+                if not (tables or any(r.location[1] != first for r in bare)) or self._list() == self._listed:
+                    return
+            before = self._database, self._path, self._listed, self._found[:]
+            (self._database, self._path), self._found[:] = where, ()
+            try:
+                self._catalog = self._read_catalog()
+                names = {relation.location: relation.name for relation in self._catalog.relations}
+                kept = all(names.get(each.location, each.name) == each.name for each in known.relations)
+                if self._schema.relations and (self._database != before[0] or not kept):
+                    raise UsageError(
+                        f"names of {self._schema.name} would mean other tables than before: go back with USE, or "
+                        "connect again"
+                    )
+            except BaseException:
+                self._catalog, (self._database, self._path, self._listed, self._found[:]) = known, before
+                raise
+
+    def _read_catalog(self) -> Catalog:
+        loaded = self._loaded
+        try:
+            self._listed = self._list()
+            with self._connection.cursor() as cursor:
+                path = self._path or ("main",)
+                reader = CatalogReader(cursor, self._database, path, self._infer_enums, loaded.typed, loaded.made)
+                found = self._read(reader)
+        except duckdb.Error as error:
+            raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
+        return replace(found, relations=(*found.relations, *self._registered.values()))
+
+    def _list(self) -> Sequence[tuple[Any, ...]]:
+        """Return the tables and views that a connection of the user's has by now."""
+        if self._user is None:
+            return ()
+        with self._connection.cursor() as cursor:
+            return cursor.execute(LISTS_TABLES, [self._database]).fetchall()
 
     def register(self, name: str, frame: Any) -> None:
         """Copy a table of Arrow, pandas or polars beside those of the source, in place of one registered before."""
@@ -370,16 +210,22 @@ class DuckDBDatabase:
 
     def close(self) -> None:
         if not self._owned:
-            with suppress(duckdb.ResourceInUseException):  # by work that was left: it goes with the connection
+            with suppress(duckdb.ResourceInUseException, duckdb.ConnectionException):  # it goes with the connection
                 self._connection.execute(f"DETACH DATABASE IF EXISTS {quote(self._work)}")
         self._finish()
         interruption.close_or_detach(self._connection.close, duckdb.ResourceInUseException)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
-            cursor = self._connection.cursor()
+            try:
+                cursor = self._connection.cursor()
+            except duckdb.ConnectionException as error:
+                raise UsageError(f"the duckdb connection of {self.name} is closed: connect again") from error
             if self._settings:
                 cursor.execute(self._settings)
+            if self._path:
+                path = ",".join(quote(self._database, schema) for schema in self._path)
+                cursor.execute(f"SET SESSION search_path = {string_literal(path)}")
             return cursor
 
     def _read(self, reader: CatalogReader) -> Catalog:
@@ -403,7 +249,7 @@ def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatab
     except duckdb.Error as error:
         connection.close()
         raise SourceError(f"cannot open {path.name} as a DuckDB database: {first_line(error)}") from error
-    return DuckDBDatabase(connection, name=path.name, database="src", schema=schema)
+    return DuckDBDatabase(connection, name=path.name, database="src", path=("main",), schema=schema)
 
 
 def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Schema | None = None) -> DuckDBDatabase:
@@ -423,18 +269,23 @@ def open_tables(tables: Mapping[str, Any], *, name: str = "tables", schema: Sche
 def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | None = None) -> DuckDBDatabase:
     """Use the current database of a user's DuckDB connection.
 
-    Every statement is a single SELECT, and temporary tables lie in a database in memory of their own. The connection's
+    Bare names mean what they mean to the connection, also after a later `USE`. Every statement is a single SELECT, and
+    temporary tables lie in a database in memory of their own. The connection's
     settings hold for queries too. DuckDB's functions that read files are refused by the compiler only. The user's
     temporary tables, registered frames and rows that are not committed belong to one connection, and are not seen.
     """
-    # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
-    ((database,),) = connection.execute("SELECT current_database()").fetchall()
-    cursor = connection.cursor()
-    read = "SELECT name, value FROM duckdb_settings() WHERE value IS NOT NULL"
-    own, others = (dict(each.execute(read).fetchall()) for each in (connection, cursor))
-    changed = {name: value for name, value in own.items() if others.get(name) != value and name not in _OF_ONE}
-    settings = "; ".join(f"SET SESSION {quote(name)} = {string_literal(value)}" for name, value in changed.items())
-    return DuckDBDatabase(cursor, name=database, database=database, schema=schema, owned=False, settings=settings)
+    try:
+        database, path = read_search_path(connection)
+        cursor = connection.cursor()
+        read = "SELECT name, value FROM duckdb_settings() WHERE value IS NOT NULL"
+        # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
+        own, others = (dict(each.execute(read).fetchall()) for each in (connection, cursor))
+        changed = {name: value for name, value in own.items() if others.get(name) != value and name not in _OF_ONE}
+        settings = "; ".join(f"SET SESSION {quote(name)} = {string_literal(value)}" for name, value in changed.items())
+        given: dict[str, Any] = {"path": path, "user": connection, "owned": False, "settings": settings}
+        return DuckDBDatabase(cursor, name=database, database=database, schema=schema, **given)
+    except duckdb.Error as error:
+        raise SourceError(f"the duckdb connection cannot be used: {first_line(error)}") from error
 
 
 def query_of_view(statement: str) -> str:

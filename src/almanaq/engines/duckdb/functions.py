@@ -104,6 +104,9 @@ class FunctionCatalog:
     def _names_of(self, is_it: Callable[[Function], bool]) -> frozenset[str]:
         return frozenset(name for name, entries in self._entries.items() if any(map(is_it, entries)))
 
+    def has(self, name: str) -> bool:
+        return name.lower() in self._entries or name.lower() == "unnest"
+
     def is_own(self, name: str) -> bool:
         return any(entry.own for entry in self._entries.get(name.lower(), ()))
 

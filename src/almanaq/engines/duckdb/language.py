@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from almanaq.bounded_dict import BoundedDict
 from almanaq.engines.duckdb.answer_tables import Parts, take_apart
 from almanaq.engines.duckdb.functions import FunctionCatalog
-from almanaq.engines.duckdb.statements import StatementReader
+from almanaq.engines.duckdb.statements import StatementReader, stub_texts
 from almanaq.engines.duckdb.trees import (
     Node,
     copy_node,
@@ -28,6 +28,7 @@ from almanaq.engines.duckdb.trees import (
     walk,
     without_places,
     write_null_order,
+    write_numbers,
 )
 from almanaq.errors import UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
@@ -100,6 +101,7 @@ class DuckDBLanguage:
                 ordered = copy_node(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
                 write_null_order(ordered, *self._order_settings())
                 number_groups(ordered, reader.functions.aggregates)
+                write_numbers(ordered)
                 flatten_joins(ordered)
                 names = {str(node["function_name"]) for node in walk(ordered) if node.get("class") == "FUNCTION"}
                 own = (reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
@@ -160,10 +162,9 @@ class DuckDBLanguage:
     def _reader(self) -> StatementReader:
         if self._opened is None:
             connection = self._connect()
-            for declared in DECLARED.values():
-                connection.execute(_stub(declared.name, *declared.arguments, declared.type))
+            stub_texts(connection)
             functions = FunctionCatalog.read(connection, owned=self._owned)
-            self._opened = StatementReader(connection, self._catalog(), functions, self._views)
+            self._opened = StatementReader(connection, self._catalog(), functions, self._views, owned=self._owned)
         return self._opened
 
 
@@ -202,16 +203,6 @@ def _parse_written(sql: str) -> exp.Expr:
 def _uncast(node: dict[str, Any]) -> dict[str, Any]:
     boolean = node.get("class") == "CAST" and node["type_expr"].get("type_name") == "BOOLEAN"
     return node["child"] if boolean else node
-
-
-def _stub(name: str, least: int, most: int, kind: str) -> str:
-    """Return the macro that stands for a text function where DuckDB only binds: NULL, which takes any type."""
-    bodies = []
-    for count in range(least, most + 1):
-        arguments = [f"a{i}" for i in range(count)]
-        value = "NULL" if kind == "text" else f"NULL::{kind}"
-        bodies.append(f"({', '.join(arguments)}) AS CASE WHEN {arguments[0]} IS NULL THEN {value} ELSE {value} END")
-    return f"CREATE OR REPLACE TEMP MACRO {name}{', '.join(bodies)}"
 
 
 class _Normalizer:

@@ -62,6 +62,9 @@ def _most_memory() -> int:
 _OFFERED = re.compile(r"^(?:Candidate bindings?: |Did you mean )(.*)$", re.MULTILINE)
 _NAME = re.compile(r'"((?:[^"]|"")+)"')
 _NO_NUMBER = re.compile(r"Could not convert string '.*' to (\w+) when casting from source column (\S+)")
+_TYPE_NAMES = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INTEGER", "INT64": "BIGINT", "INT128": "HUGEINT"}
+_TYPE_NAMES |= {f"U{name}": f"U{written}" for name, written in _TYPE_NAMES.items()}
+"""Types as errors of DuckDB call them, and as its SQL does, where INT8 is another name of BIGINT."""
 _UNKNOWN = re.compile(r'Referenced (?:column|table) "|does not have a column named|(?:Table|Function) with name')
 
 
@@ -82,13 +85,13 @@ def message_of(error: BaseException) -> str:
 def advise(message: str) -> str:
     """Return what DuckDB says of a value, with what to do about a column of text that is compared with numbers.
 
-    >>> advise("Conversion Error: Could not convert string 'x2' to INT32 when casting from source column id")[-68:]
-    'compare id::VARCHAR with text, or try_cast(id AS INT32) with numbers'
+    >>> advise("Conversion Error: Could not convert string 'x2' to INT32 when casting from source column id")[-70:]
+    'compare id::VARCHAR with text, or try_cast(id AS INTEGER) with numbers'
     """
     found = _NO_NUMBER.search(message)
     if found is None:
         return message
-    kind, name = found.groups()
+    kind, name = _TYPE_NAMES.get(found[1], found[1]), found[2]
     return f"{message}: compare {name}::VARCHAR with text, or try_cast({name} AS {kind}) with numbers"
 
 

@@ -33,6 +33,7 @@ from almanaq.errors import (
     PrivateColumnError,
     QueryError,
     QuerySyntaxError,
+    QueryTypeError,
     RefusedQueryError,
     UnknownNameError,
     UnsupportedError,
@@ -90,6 +91,7 @@ class StatementReader:
     Args:
         connection: of the reader's own; it only parses and describes.
         views: gives the SQL of a view whose author is not known to be us, None of other relations.
+        owned: whether nobody else makes functions on the instance.
     """
 
     def __init__(
@@ -98,8 +100,11 @@ class StatementReader:
         catalog: Catalog,
         functions: FunctionCatalog,
         views: Callable[[Relation], str | None] = lambda _: None,
+        *,
+        owned: bool = True,
     ) -> None:
         self._connection, self.catalog, self.functions, self._views = connection, catalog, functions, views
+        self._owned = owned
         self._own_types: frozenset[str] | None = None
         self._known_views: dict[str, str | None] = {}
 
@@ -205,6 +210,18 @@ class StatementReader:
         return str(text)
 
     def describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+        try:
+            return self._describe(sql, parameters)
+        except QueryTypeError as error:
+            if "collations are only supported" not in str(error):
+                raise
+        stub_texts(self._connection, "NULL::VARCHAR")
+        try:
+            return self._describe(sql, parameters)
+        finally:
+            stub_texts(self._connection)
+
+    def _describe(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
         described = sql.replace(f"{WORK_SCHEMA}.", "temp.main.")
         try:
             if parameters:
@@ -214,7 +231,7 @@ class StatementReader:
         except duckdb.Error as error:
             if not parameters or not isinstance(error, duckdb.BinderException):
                 raise binding_error(error) from error
-        return self.describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
+        return self._describe(self.with_literals(described, parameters), ())  # `GROUP BY f(x, ?)` of `f(x, ?)`
 
     def with_literals(self, sql: str, parameters: Parameters) -> str:
         named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
@@ -257,11 +274,29 @@ class StatementReader:
             self._own_types = frozenset(str(row[0]) for row in self._ask(made))
         return name.lower() in self._own_types
 
+    def functions_with(self, name: str) -> FunctionCatalog:
+        """Return the functions of the instance, read again where none is of a name: one may have been made since."""
+        if not self._owned and not self.functions.has(name):
+            self.functions = FunctionCatalog.read(self._connection, owned=False)
+        return self.functions
+
     def view(self, relation: Relation) -> str | None:
         """Return the SQL of a view that has to be looked at before it is read."""
         if relation.name not in self._known_views:
             self._known_views[relation.name] = self._views(relation)
         return self._known_views[relation.name]
+
+
+def stub_texts(connection: duckdb.DuckDBPyConnection, text: str = "NULL") -> None:
+    """Let macros stand for the text functions where DuckDB only binds: a text is NULL, which takes any type."""
+    for declared in DECLARED.values():
+        value = text if declared.type == "text" else f"NULL::{declared.type}"
+        least, most = declared.arguments
+        bodies = []
+        for count in range(least, most + 1):
+            arguments = [f"a{i}" for i in range(count)]
+            bodies.append(f"({', '.join(arguments)}) AS CASE WHEN {arguments[0]} IS NULL THEN {value} ELSE {value} END")
+        connection.execute(f"CREATE OR REPLACE TEMP MACRO {declared.name}{', '.join(bodies)}")
 
 
 @dataclass
@@ -396,7 +431,7 @@ class _Check:
             return
         if in_from and self._in_view and name.lower() in READERS:
             return
-        self.reader.functions.check(
+        self.reader.functions_with(name).check(
             name,
             in_from=in_from,
             allowed=self.allowed,

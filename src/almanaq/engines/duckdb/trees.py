@@ -35,6 +35,13 @@ def flatten_joins(tree: Node) -> None:
             join.update(right, left=first)
 
 
+def write_numbers(tree: Node) -> None:
+    """Write `1_000` as `1000`, into a tree: sqlglot writes it so."""
+    for node in walk(tree):
+        if node.get("kind") in ("INTEGER", "NUMERIC") and "text" in node:
+            node["text"] = node["text"].replace("_", "")
+
+
 def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
     """Write the numbers of the outputs that hold no aggregate in the place of GROUP BY ALL, into a tree."""
     for query in [node for node in walk(tree) if node.get("aggregate_handling") == "FORCE_AGGREGATES"]:

@@ -17,8 +17,11 @@ from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of, quoted
 from almanaq.suql.text_functions import is_model_call, is_text_call, place_of
 from almanaq.values import parse_boolean
 
+_SIGNED = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64, "int128": 128}
+_BITS = _SIGNED | {f"u{name}": bits for name, bits in _SIGNED.items()}
+"""Of the integers, as sqlglot calls them."""
 _TYPES: dict[AnswerType, tuple[str, ...]] = {
-    "integer": ("int", "bigint", "smallint", "tinyint", "uint", "ubigint", "usmallint", "utinyint", "int128"),
+    "integer": tuple(_BITS),
     "number": ("decimal", "double", "float", "bigdecimal", "udouble", "decimal32", "decimal64", "decimal128"),
     "date": ("date",),
     "timestamp": ("timestamp", "timestamptz", "timestampltz", "timestampntz", "datetime"),
@@ -52,27 +55,28 @@ def is_whole_text(data_type: exp.DataType) -> bool:
     return _name(data_type) in _TEXTS and not data_type.expressions
 
 
-_INTEGERS = {"smallint": 2**15, "int": 2**31}
 _WIDEST = 29
 """Digits before the point that a number may have in every engine."""
 
 
-def bound_of(data_type: exp.DataType) -> Decimal | None:
-    """Return what the size of a number of a SQL type stays below; None where any number that is read fits.
+def bounds_of(data_type: exp.DataType) -> tuple[Decimal, Decimal] | None:
+    """Return what numbers of a SQL type lie between; None where any number that is read fits.
 
     An answer beyond it is none that can be read as the type asked for, and no reason to fail the query.
     """
     name = _name(data_type)
-    if name in _INTEGERS:
-        return Decimal(_INTEGERS[name])
+    if name in _BITS:
+        first = 0 if name.startswith("u") else -(2 ** (_BITS[name] - 1))
+        return Decimal(first - 1), Decimal(first + 2 ** _BITS[name])
     if answer_type(data_type) != "number" or name == "double":
         return None
     if name == "float":
-        return Decimal("3.4e38")
-    precision, scale, *_ = [*(int(part.name) for part in data_type.expressions), 0, 0]
-    if not precision:
-        return Decimal(10) ** _WIDEST
-    return Decimal(10) ** (precision - scale) - Decimal(5).scaleb(-scale - 1)
+        most = Decimal("3.4e38")
+    else:
+        precision, scale, *_ = [*(int(part.name) for part in data_type.expressions), 0, 0]
+        most = Decimal(10) ** (precision - scale) - Decimal(5).scaleb(-scale - 1)
+        most = most if precision else Decimal(10) ** _WIDEST
+    return -most, most
 
 
 def cast_answers(tree: exp.Query) -> exp.Query:

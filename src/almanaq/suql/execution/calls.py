@@ -269,17 +269,17 @@ class TextCalls:
             await self._wait_for_end()
 
     def within(self, site: Site, outcome: Outcome) -> Outcome:
-        """Return an outcome, without its value where that is a number too large for the SQL type asked for.
+        """Return an outcome, without its value where that is a number beyond the SQL type asked for.
 
         A text that the engine is to cast is noted in `cast`.
         """
-        bound = site.bound
+        bounds = site.bounds
         if outcome.value is not None:
             for cast in site.casts:
                 self.cast[site.question.name, cast, str(outcome.value)] = None
-        if bound is None or outcome.value is None or abs(Decimal(outcome.value)) < bound:
+        if bounds is None or outcome.value is None or bounds[0] < Decimal(outcome.value) < bounds[1]:
             return outcome
-        return replace(outcome, value=None, reason="a number too large for the type asked for")
+        return replace(outcome, value=None, reason="a number beyond the type asked for")
 
     def unify(self, value: object) -> object:
         """Return one spelling for all equals of a value while rows are still compared: the query's, or the first."""

@@ -11,7 +11,7 @@ from sqlglot import exp, parse_one
 
 from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
-from almanaq.suql.catalog.answer_types import answer_type, bound_of, is_whole_text
+from almanaq.suql.catalog.answer_types import answer_type, bounds_of, is_whole_text
 from almanaq.suql.catalog.sources import find_source, from_items
 from almanaq.suql.syntax.nodes import (
     aliased,
@@ -144,7 +144,7 @@ class Site:
         compared: the literals it is compared with here; the i-th has the verdict column `{id}_{i}`.
         needed: condition under which the output looks at it, which may hang on other sites; None: always.
         options_from: the query whose values are the options; None: they are written out, or there are none.
-        bound: what the size of a number stays below to be one of the SQL type; None: there is no bound.
+        bounds: what a number lies between if it is one of the SQL type; None: any is.
         about: where the document comes from, as readers see it; "" where it is computed.
         casts: the SQL types that its value is cast to by the engine alone.
     """
@@ -157,7 +157,7 @@ class Site:
     options: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     needed: exp.Expr | None = None
-    bound: Decimal | None = None
+    bounds: tuple[Decimal, Decimal] | None = None
     options_from: exp.Query | None = None
     about: str = ""
     casts: tuple[exp.DataType, ...] = ()
@@ -213,7 +213,7 @@ class SiteCollector:
 
     def _replace_call(self, call: exp.Anonymous) -> None:
         unit, type_ = typed_unit(call)
-        key = self._key(call, type_, bound_of(unit.to) if isinstance(unit, exp.Cast) else None)
+        key = self._key(call, type_, bounds_of(unit.to) if isinstance(unit, exp.Cast) else None)
         literals, comparison = compared_literals(unit, type_)
         site = self._sites[key]
         if comparison is None:
@@ -238,7 +238,7 @@ class SiteCollector:
             verdict = exp.not_(verdict)
         comparison.replace(exp.paren(verdict) if len(verdicts) > 1 else verdict)
 
-    def _key(self, call: exp.Anonymous, type_: AnswerType, bound: Decimal | None) -> tuple[str, ...]:
+    def _key(self, call: exp.Anonymous, type_: AnswerType, bounds: tuple[Decimal, Decimal] | None) -> tuple[str, ...]:
         arguments = call.expressions
         function = call.name.lower()
         same = declared(call).question
@@ -246,10 +246,10 @@ class SiteCollector:
         found = _options_query(arguments[2]) if len(arguments) > 2 else None
         options = literal_options(arguments[2]) if len(arguments) > 2 and found is None else ()
         from_ = "" if found is None else found.sql()
-        key = (function, arguments[0].sql(), question.sql(), type_, str(bound), from_, *options)
+        key = (function, arguments[0].sql(), question.sql(), type_, str(bounds), from_, *options)
         if key not in self._sites:
             document, asked, name = copy_tree(arguments[0]), copy_tree(question), f"t{len(self._sites)}"
-            self._sites[key] = Site(name, function, document, asked, type_, options, bound=bound, options_from=found)
+            self._sites[key] = Site(name, function, document, asked, type_, options, bounds=bounds, options_from=found)
         return key
 
 

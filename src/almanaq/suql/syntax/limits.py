@@ -56,6 +56,8 @@ def single_statement(statements: Sequence[T]) -> T:
 
 
 def refuse_kind(kind: str) -> RefusedQueryError:
+    if kind == "EXPLAIN":
+        return RefusedQueryError("EXPLAIN is no query here: con.explain(query), or --explain, gives the plan")
     return RefusedQueryError(f"only a SELECT may run here; this is a statement of the kind {kind}")
 
 
