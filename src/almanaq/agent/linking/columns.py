@@ -31,6 +31,7 @@ _CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
 _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
 _ALSO = re.compile(r"\balso (?:called|known as|named)\b:? ([^.;()]+)", re.IGNORECASE)
 _EMPTY = word_set("the a an this all each list table column contain contains holds hold give gives of one row every")
+_NUMBERING = (("no",), ("number",), ("nr",), ("num",), ("id",))
 _FACTS = ("rating", "price", "address", "phone", "year")
 
 
@@ -49,6 +50,7 @@ class LinkedColumn:
         mark: what sets the items apart where its texts are lists; "" elsewhere.
         scale: its values from the least to the most, where they are steps of one ("cheap", "moderate").
         distinct: how many values of it are known; 0 where they were not read.
+        numbers: it numbers the rows, and its name is their noun: `trip`, `order_no`.
     """
 
     relation: Relation = field(hash=False)  # the words alone tell columns apart well enough, and in a tenth of the time
@@ -65,6 +67,7 @@ class LinkedColumn:
     mark: str = ""
     distinct: int = 0
     scale: tuple[str, ...] = ()
+    numbers: bool = False
 
     @property
     def name(self) -> str:
@@ -83,7 +86,17 @@ class LinkedColumn:
         first = self.relation.columns[0].name == self.column.name
         numbered = first and set(self.words) == set(relation_words(self.relation)) and self.kind == "number"
         ends = bool(self.words) and self.words[-1] in ("id", "uuid", "key", "identifier", "guid")
-        return refers or ends or is_key or numbered or folded in ("rowid", "index")
+        return refers or ends or is_key or numbered or self.numbers or folded in ("rowid", "index")
+
+    @property
+    def row_noun(self) -> tuple[str, ...] | None:
+        """What one row is called by a name that may number the rows ("order" of `order_no`); None by other names."""
+        first = self.relation.columns[0].name == self.column.name and "int" in self.column.type.casefold()
+        if not first or self.column.private:
+            return None
+        if self.words[-1:] in _NUMBERING:
+            return self.words[:-1]
+        return self.words if len(self.words) == 1 and english().is_row_noun(self.name.casefold()) else None
 
     @property
     def names_rows(self) -> bool:
@@ -275,7 +288,7 @@ def fact_columns(
         if best is not None and len(shown) < most:
             shown.setdefault(best.name, best)
     for column in columns:
-        if len(shown) < most and column.kind != "prose" and not column.is_identifier:
+        if len(shown) < most and column.kind != "prose" and (column.numbers or not column.is_identifier):
             shown.setdefault(column.name, column)
     for column in columns:
         if "site" in column.roles and column.kind == "text":

@@ -102,6 +102,13 @@ class English:
         common = plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
         return common or of_calendar
 
+    def is_row_noun(self, word: str) -> bool:
+        """Return whether a word may be what one row is called: in the singular, and no measure, unit, rate or time."""
+        measures = {name for measured in self.measures.values() for name, _ in measured}
+        roles = set().union(*(names for role, names in self.roles.items() if role != "job"))
+        plain = stem(word) == word and (word,) not in self.phrases
+        return plain and not {word, word + "s"} & (measures | roles | self.units | self.rates)
+
     def sums(self, words: tuple[str, ...]) -> bool | None:
         """Return whether a column of that name is summed up (True), averaged (False), or may be either (None)."""
         if set(words) & self.rates:

@@ -313,7 +313,13 @@ class Conditions(Presence):
             if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
                 continue
             if sentence.items[k].kind == "column":
-                column = self.column(k, lambda c: c.kind == "number" and str(int(meant.value)) not in c.words, "number")
+                beside = k == i + step  # "order no 12", but not "orders with 12 boxes"
+
+                def fits(column: LinkedColumn, beside: bool = beside) -> bool:
+                    amount = column.kind == "number" and (beside or not column.numbers)
+                    return amount and str(int(meant.value)) not in column.words
+
+                column = self.column(k, fits, "number")
                 if column is not None:
                     sentence.take(i, k)
                     condition = self._equal_number(column, meant)
@@ -332,7 +338,9 @@ class Conditions(Presence):
                 )
                 key = key_of(relation)
                 numbers = (
-                    c for c in self.world.columns(relation.name) if c.words[-1:] in (("number",), ("no",), ("nr",))
+                    c
+                    for c in self.world.columns(relation.name)
+                    if c.numbers or c.words[-1:] in (("number",), ("no",), ("nr",))
                 )
                 column = self.world.index.column(relation.name, key) if key else next(numbers, None)
                 if column is not None and column.kind == "number" and self.world.reach(self.main.name, column):
