@@ -19,8 +19,8 @@ NO_VALUE = MISSING | {"unknown"}
 """Texts that say there is no value."""
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _YES_NO = (
-    *(("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), ("ja", "nein"), ("oui", "non")),
-    *(("si", "no"), ("sí", "no"), ("on", "off"), ("j", "n"), ("x", ""), ("active", "inactive"), ("wahr", "falsch")),
+    *(("yes y", "no n"), ("true t", "false f"), ("1", "0"), ("ja j", "nein n"), ("oui", "non"), ("si sí", "no")),
+    *(("on", "off"), ("x", ""), ("active", "inactive"), ("wahr", "falsch")),
 )
 _SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold", "al", "ous", "ic", "ive", "less", "free")
 _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
@@ -44,7 +44,7 @@ class LinkedColumn:
         about: the stems of its description.
         roles: what it is about ("price", "name"), by the words of its name.
         kind: what its values are: a text column that only says yes or no is a boolean, of which `yes` and `no` are
-            the values (`no` is None where only a missing value says it).
+            the spellings (`no` is () where only a missing value says it).
         cast: it is of text, and all its values are numbers, except `missing`.
         minutes: it holds how long something takes, and is compared in minutes.
         mark: what sets the items apart where its texts are lists; "" elsewhere.
@@ -59,8 +59,8 @@ class LinkedColumn:
     about: frozenset[str]
     roles: frozenset[str]
     kind: ValueKind
-    yes: str | None = None
-    no: str | None = None
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
     cast: bool = False
     missing: str | None = None
     minutes: bool = False
@@ -125,6 +125,15 @@ class LinkedColumn:
         return self.kind == "number" and not self.is_identifier
 
     @property
+    def unit(self) -> str:
+        """The unit that its name, or else its description, says that its numbers are in; "" where none does."""
+        if self.minutes or "runtime" in self.words:
+            return "minute"
+        known = english()
+        said = (*self.words[:0:-1], *(word for word in self.words if len(word) > 1), *sorted(self.about))
+        return next((unit for word in said if (unit := known.unit_of(word))), "")
+
+    @property
     def is_ranked(self) -> bool:
         """Whether its values have an order that people ask for."""
         return self.is_measurable or self.kind == "date" or bool(self.scale)
@@ -136,7 +145,7 @@ def link_column(relation: Relation, column: Column) -> LinkedColumn:
     roles = frozenset(role for role, names in english().roles.items() if names & set(words))
     kind = _kind(column)
     minutes = column.type.casefold().startswith("time") and bool(_LASTING.search(column.written))
-    yes, no = ("1", "0") if kind == "boolean" and not column.type.casefold().startswith("bool") else (None, None)
+    yes, no = (("1",), ("0",)) if kind == "boolean" and not column.type.casefold().startswith("bool") else ((), ())
     about = frozenset(stems(column.description))
     return LinkedColumn(relation, column, words, about, roles, "number" if minutes else kind, yes, no, minutes=minutes)
 
@@ -162,17 +171,18 @@ def _price_scale(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(ranked, key=lambda v: ranked[v])) if len(ranked) == len(values) > 1 else ()
 
 
-def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[str, str | None] | None:
+def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the texts by which a column says yes and no; None for other columns."""
-    held = {value.casefold(): value for value in values}
-    for yes, no in _YES_NO:
-        if yes not in held or not set(held) <= {yes, no, ""}:
+    for says_yes, says_no in _YES_NO:
+        yes, no = ([v for v in values if v.strip().casefold() in said.split()] for said in (says_yes, says_no))
+        held = {value.strip().casefold() for value in (*yes, *no)}
+        if not yes or len(yes) + len(no) + values.count("") < len(values):
             continue
-        if yes == "active" and "active" not in column.words:
+        if says_yes == "active" and "active" not in column.words:
             continue
-        if len(held) == 1 and yes in ("1", "t", "on", "j") and not _is_named_so(column.words):
+        if len(held) == 1 and held <= {"1", "t", "on", "j"} and not _is_named_so(column.words):
             continue
-        return held[yes], held.get(no)
+        return tuple(yes), tuple(no)
     return None
 
 

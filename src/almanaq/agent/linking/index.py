@@ -93,7 +93,7 @@ class CatalogIndex:
         catalog: Catalog,
         values: Values,
         today: Callable[[], date] = date.today,
-        is_unique: Callable[[str, str], bool] = lambda relation, column: False,
+        is_unique: Callable[[str, str], bool] = lambda *_: False,
     ) -> None:
         self.catalog, self.today, self._read, self._is_unique = catalog, today, values, is_unique
         self._values: dict[str, list[ValueMeaning]] = defaultdict(list)
@@ -407,7 +407,7 @@ class CatalogIndex:
         if noun is not None and not self._names_other(noun, column.relation):
             column = replace(column, numbers=self._is_unique(column.relation.name, column.name))
         if column.may_be_flag and {*map(str, self._read(column.relation.name, column.name, 3))} == {"0", "1"}:
-            return replace(column, kind="boolean", yes="1", no="0")
+            return replace(column, kind="boolean", yes=("1",), no=("0",))
         if column.kind != "text" or column.column.private:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":
