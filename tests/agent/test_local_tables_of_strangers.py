@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
 import pytest
 
@@ -112,3 +112,112 @@ def test_a_number_of_inhabitants_is_no_area():
     towns = {"town": ["Aa", "Bo", "Ci"], "surface": [70_000, 20_000, 10], "population": [900, 80_000, 60_000]}
     (first, *_) = [q for q in queries({"towns": towns}, "how many towns have over 50,000 inhabitants?") if q]
     assert "population > 50000" in first
+
+
+FLEET = {
+    "log": {
+        "sailing": [11, 12, 13, 14, 15, 16],
+        "skipper": ["Ida", "Ida", "Per", "Per", "Lea", "Ida"],
+        "fare": [9.0, 30.0, 7.5, 12.0, 50.0, 8.0],
+        "crew": [14, 11, 14, 12, 14, 11],
+    }
+}
+TRUNKS = {
+    "trunks": {
+        "trunk": ["T1", "T2", "T3"],
+        "maker": ["Moynat", "Goyard", "Drew"],
+        "bought": [date(2025, 2, 1), date(2020, 1, 1), date(2021, 5, 5)],
+    },
+    "leases": {
+        "lease_no": [1, 2, 3, 4],
+        "trunk": ["T2", "T2", "T3", "T2"],
+        "state": ["open", "settled", "settled", "open"],
+        "scratched": [True, False, False, True],
+    },
+}
+DIVES = {
+    "dives": {
+        "dive": ["Reef", "Cave", "Wall", "Wreck"],
+        "swim_km": [12.0, 30.0, 40.0, 1.0],
+        "fee_eur": [5, 12, 20, 9],
+        "tank_kg": [4.0, 9.0, 12.0, 6.0],
+        "grade": ["B+", "B", "B-", "C#"],
+        "hurt": [0, 2, 0, 1],
+        "tip": [0.0, 1.5, 0.0, 2.0],
+        "date": [date(2020, 5, 1), date(2021, 5, 1), date(2022, 5, 1), date(2021, 7, 1)],
+        "paid": ["Yes", "yes", "NO", "YES"],
+        "diver": ["Y", "no", "N", "yes"],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("tables", "question", "gold"),
+    [
+        (FLEET, "How many sailings did Ida make?", "SELECT 3"),
+        (FLEET, "the most expensive sailing", "SELECT 15"),
+        (FLEET, "top 2 sailings by fare", "SELECT unnest([15, 12])"),
+        (FLEET, "sailings per skipper", "SELECT skipper, COUNT(*) FROM log GROUP BY skipper"),
+        (FLEET, "sailings with 14 crew", "SELECT sailing FROM log WHERE crew = 14"),
+        (DIVES, "dives with grade B-", "SELECT 'Wall'"),
+        (DIVES, "dives with grade B", "SELECT 'Cave'"),
+        (DIVES, "how many dives have grade C#?", "SELECT 1"),
+        (DIVES, "How many dives are paid?", "SELECT 3"),
+        (DIVES, "how many dives are not paid?", "SELECT 1"),
+        (DIVES, "How many divers are there?", "SELECT 2"),
+        (DIVES, "dives with a swim over 20 miles", "SELECT 'Wall'"),
+        (DIVES, "dives with a tank over 20 pounds", "SELECT 'Wall'"),
+        (DIVES, "dives with a tip", "SELECT unnest(['Cave', 'Wreck'])"),
+        (DIVES, "dives in 2020 or 2021", "SELECT unnest(['Reef', 'Cave', 'Wreck'])"),
+        (DIVES, "how many dives in 2020 and 2021?", "SELECT unnest([2020, 2021]), unnest([1, 2])"),
+        (DIVES, "dives from 2022 on", "SELECT 'Wall'"),
+        (TRUNKS, "how many trunks were bought in 2025?", "SELECT 1"),
+        (TRUNKS, "trunk with the fewest leases", "SELECT 'T1'"),
+    ],
+)
+def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
+    """Numbers of rows, signs, spellings of yes, units, amounts of zero, two years, and what has none."""
+    with almanaq.connect(tables, model="local") as con:
+        want = con.sql(gold).rows
+        reply = con.ask(question)
+        assert reply.suql is not None, [each.suql for each in reply.readings]
+        columns = [sorted(map(str, column)) for column in zip(*reply.rows, strict=True)]
+        assert all(sorted(map(str, column)) in columns for column in zip(*want, strict=True)), reply.suql
+
+
+@pytest.mark.parametrize(
+    ("tables", "question"),
+    [
+        (TRUNKS, "trunks with no open leases"),
+        (TRUNKS, "which trunks have no settled leases?"),
+        (TRUNKS, "trunks without scratched leases"),
+        (TRUNKS, "How many trunks were hired in 2025?"),
+        (TRUNKS, "how many trunks were sold in 2025?"),
+        (DIVES, "total swim in miles"),
+        (DIVES, "average tank in pounds"),
+        (DIVES, "dives with a fee over 10 dollars"),
+        (DIVES, "dives with hurt"),
+        (DIVES, "who has no unpaid dives?"),
+    ],
+)
+def test_what_cannot_be_told_is_not_answered(tables, question):
+    """Such rows, or things that have none; the day of another verb; figures in another unit; some, or none of it."""
+    assert queries(tables, question)[0] is None
+
+
+def test_things_without_such_rows_are_offered():
+    """A trunk that was never leased out is among those that have no scratched lease."""
+    assert any("NOT trunk IN" in each for each in queries(TRUNKS, "trunks without scratched leases")[1:])
+
+
+def test_every_reading_that_is_offered_runs():
+    """A group has several days: it is in no order of them."""
+    table = {**DIVES["dives"], "site": ["Vik", "Vik", "Moss", "Moss"]}
+    with almanaq.connect({"dives": table, **FLEET}, model="local") as con:
+        for question in (
+            "Who paid more tip, Reef or Cave?",
+            "which site was latest, Vik or Moss?",
+            "sites by latest date",
+        ):
+            for reading in con.ask(question).readings:
+                assert con.sql(reading.suql).rows is not None

@@ -7,12 +7,15 @@ import re
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*$")
 _RESERVED = frozenset(
     """
-    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
-    current_date current_time current_timestamp current_user default deferrable desc distinct do else end except
-    false fetch for foreign from full grant group having in initially inner intersect into is join lateral leading
-    left like limit localtime localtimestamp natural not null offset on only or order outer overlaps placing primary
-    references returning right select session_user similar some symmetric table then to trailing true union unique
-    user using values verbose when where window with
+    all alter analyse analyze and anti any array as asc asof asymmetric at authorization between binary both by case
+    cast check collate collation column concurrently connect_by_root constraint create cross cube current_catalog
+    current_date current_time current_timestamp current_user default deferrable desc describe distinct do drop else end
+    except false fetch for force foreign freeze from full glob grant group having if ilike in initially inner insert
+    install intersect into is isnull join lambda lateral leading left like limit localtime localtimestamp lock map
+    natural not notnull null offset on only or order outer overlaps partitioned_by pivot pivot_longer pivot_wider
+    placing positional primary qualify references regexp returning revoke right rlike rollback rollup select semi
+    session_user show similar some summarize symmetric table tablesample then to trailing true uncache union unique
+    unpack unpivot user using values variadic verbose when where window with xor
     """.split()
 )
 

@@ -19,6 +19,7 @@ _MORE, _LESS = ("more", "higher", "greater", "larger", "bigger", "better"), ("le
 _ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "by": "<=", "from": ">="}
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
+_ONWARD = ("on", "onward", "onwards")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 _FIRST_YEAR, _LAST_YEAR = 1500, 2200
 _MOST_BETWEEN = 4
@@ -108,7 +109,7 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         if found is None:
             end, unit = _unit(tokens, i + 1)
             if token.folded == "in" and len(unit) > 1:
-                yield Span(i, end, "silent", (), 1.0 * (end - i))  # "in square km"
+                yield Span(i, end, "silent", (unit,), 1.0 * (end - i), "unit")  # "in square km"
             continue
         value, last = found
         if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word):
@@ -328,6 +329,8 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
         sign = _SIGNS.get(before, "=")
         if before in ("by", "from"):
             sign = "="
+        if before == "from" and last < len(tokens) and tokens[last].folded in _ONWARD:
+            sign, last = ">=", last + 1
         begins = first - 1 if sign != "=" else first
         of = Period(sign, meant.start, meant.after, meant.year, meant.days, meant.month)
         yield Span(begins, last, "period", (of,), 1.0 * (last - begins) + 0.05)

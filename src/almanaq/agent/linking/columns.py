@@ -19,8 +19,8 @@ NO_VALUE = MISSING | {"unknown"}
 """Texts that say there is no value."""
 _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hugeint", "number", "serial")
 _YES_NO = (
-    *(("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), ("ja", "nein"), ("oui", "non")),
-    *(("si", "no"), ("sí", "no"), ("on", "off"), ("j", "n"), ("x", ""), ("active", "inactive"), ("wahr", "falsch")),
+    *(("yes y", "no n"), ("true t", "false f"), ("1", "0"), ("ja j", "nein n"), ("oui", "non"), ("si sí", "no")),
+    *(("on", "off"), ("x", ""), ("active", "inactive"), ("wahr", "falsch")),
 )
 _SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold", "al", "ous", "ic", "ive", "less", "free")
 _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
@@ -31,6 +31,7 @@ _CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
 _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
 _ALSO = re.compile(r"\balso (?:called|known as|named)\b:? ([^.;()]+)", re.IGNORECASE)
 _EMPTY = word_set("the a an this all each list table column contain contains holds hold give gives of one row every")
+_NUMBERING = (("no",), ("number",), ("nr",), ("num",), ("id",))
 _FACTS = ("rating", "price", "address", "phone", "year")
 
 
@@ -43,12 +44,13 @@ class LinkedColumn:
         about: the stems of its description.
         roles: what it is about ("price", "name"), by the words of its name.
         kind: what its values are: a text column that only says yes or no is a boolean, of which `yes` and `no` are
-            the values (`no` is None where only a missing value says it).
+            the spellings (`no` is () where only a missing value says it).
         cast: it is of text, and all its values are numbers, except `missing`.
         minutes: it holds how long something takes, and is compared in minutes.
         mark: what sets the items apart where its texts are lists; "" elsewhere.
         scale: its values from the least to the most, where they are steps of one ("cheap", "moderate").
         distinct: how many values of it are known; 0 where they were not read.
+        numbers: it numbers the rows, and its name is their noun: `trip`, `order_no`.
     """
 
     relation: Relation = field(hash=False)  # the words alone tell columns apart well enough, and in a tenth of the time
@@ -57,14 +59,15 @@ class LinkedColumn:
     about: frozenset[str]
     roles: frozenset[str]
     kind: ValueKind
-    yes: str | None = None
-    no: str | None = None
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
     cast: bool = False
     missing: str | None = None
     minutes: bool = False
     mark: str = ""
     distinct: int = 0
     scale: tuple[str, ...] = ()
+    numbers: bool = False
 
     @property
     def name(self) -> str:
@@ -83,7 +86,17 @@ class LinkedColumn:
         first = self.relation.columns[0].name == self.column.name
         numbered = first and set(self.words) == set(relation_words(self.relation)) and self.kind == "number"
         ends = bool(self.words) and self.words[-1] in ("id", "uuid", "key", "identifier", "guid")
-        return refers or ends or is_key or numbered or folded in ("rowid", "index")
+        return refers or ends or is_key or numbered or self.numbers or folded in ("rowid", "index")
+
+    @property
+    def row_noun(self) -> tuple[str, ...] | None:
+        """What one row is called by a name that may number the rows ("order" of `order_no`); None by other names."""
+        first = self.relation.columns[0].name == self.column.name and "int" in self.column.type.casefold()
+        if not first or self.column.private:
+            return None
+        if self.words[-1:] in _NUMBERING:
+            return self.words[:-1]
+        return self.words if len(self.words) == 1 and english().is_row_noun(self.name.casefold()) else None
 
     @property
     def names_rows(self) -> bool:
@@ -112,6 +125,15 @@ class LinkedColumn:
         return self.kind == "number" and not self.is_identifier
 
     @property
+    def unit(self) -> str:
+        """The unit that its name, or else its description, says that its numbers are in; "" where none does."""
+        if self.minutes or "runtime" in self.words:
+            return "minute"
+        known = english()
+        said = (*self.words[:0:-1], *(word for word in self.words if len(word) > 1), *sorted(self.about))
+        return next((unit for word in said if (unit := known.unit_of(word))), "")
+
+    @property
     def is_ranked(self) -> bool:
         """Whether its values have an order that people ask for."""
         return self.is_measurable or self.kind == "date" or bool(self.scale)
@@ -123,7 +145,7 @@ def link_column(relation: Relation, column: Column) -> LinkedColumn:
     roles = frozenset(role for role, names in english().roles.items() if names & set(words))
     kind = _kind(column)
     minutes = column.type.casefold().startswith("time") and bool(_LASTING.search(column.written))
-    yes, no = ("1", "0") if kind == "boolean" and not column.type.casefold().startswith("bool") else (None, None)
+    yes, no = (("1",), ("0",)) if kind == "boolean" and not column.type.casefold().startswith("bool") else ((), ())
     about = frozenset(stems(column.description))
     return LinkedColumn(relation, column, words, about, roles, "number" if minutes else kind, yes, no, minutes=minutes)
 
@@ -149,17 +171,18 @@ def _price_scale(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(ranked, key=lambda v: ranked[v])) if len(ranked) == len(values) > 1 else ()
 
 
-def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[str, str | None] | None:
+def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the texts by which a column says yes and no; None for other columns."""
-    held = {value.casefold(): value for value in values}
-    for yes, no in _YES_NO:
-        if yes not in held or not set(held) <= {yes, no, ""}:
+    for says_yes, says_no in _YES_NO:
+        yes, no = ([v for v in values if v.strip().casefold() in said.split()] for said in (says_yes, says_no))
+        held = {value.strip().casefold() for value in (*yes, *no)}
+        if not yes or len(yes) + len(no) + values.count("") < len(values):
             continue
-        if yes == "active" and "active" not in column.words:
+        if says_yes == "active" and "active" not in column.words:
             continue
-        if len(held) == 1 and yes in ("1", "t", "on", "j") and not _is_named_so(column.words):
+        if len(held) == 1 and held <= {"1", "t", "on", "j"} and not _is_named_so(column.words):
             continue
-        return held[yes], held.get(no)
+        return tuple(yes), tuple(no)
     return None
 
 
@@ -275,7 +298,7 @@ def fact_columns(
         if best is not None and len(shown) < most:
             shown.setdefault(best.name, best)
     for column in columns:
-        if len(shown) < most and column.kind != "prose" and not column.is_identifier:
+        if len(shown) < most and column.kind != "prose" and (column.numbers or not column.is_identifier):
             shown.setdefault(column.name, column)
     for column in columns:
         if "site" in column.roles and column.kind == "text":

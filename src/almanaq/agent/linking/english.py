@@ -76,7 +76,7 @@ class English:
     roles: Mapping[str, frozenset[str]]
     unit_roles: Mapping[str, tuple[str, ...]]
     units: frozenset[str]
-    converted: Mapping[str, tuple[str, float]]
+    sizes: Mapping[str, Mapping[str, float]]
     same_units: Mapping[str, str]
     additive: frozenset[str]
     rates: frozenset[str]
@@ -101,6 +101,25 @@ class English:
         of_calendar = word.capitalize() in (*calendar.day_name, *calendar.month_name)
         common = plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
         return common or of_calendar
+
+    def unit_of(self, word: str) -> str:
+        """Return the unit that a word is a name of; "" for other words."""
+        unit = self.same_units.get(word, word)
+        return unit if any(unit in sizes for sizes in self.sizes.values()) else ""
+
+    def factor(self, said: str, held: str) -> float | None:
+        """Return how many of one unit another is; 1 where either is unknown, None where they measure other things."""
+        said = self.unit_of(said) or self.unit_of(stem(said))
+        if not said or not held or said == held:
+            return 1.0
+        return next((s[said] / s[held] for s in self.sizes.values() if said in s and held in s), None)
+
+    def is_row_noun(self, word: str) -> bool:
+        """Return whether a word may be what one row is called: in the singular, and no measure, unit, rate or time."""
+        measures = {name for measured in self.measures.values() for name, _ in measured}
+        roles = set().union(*(names for role, names in self.roles.items() if role != "job"))
+        plain = stem(word) == word and (word,) not in self.phrases
+        return plain and not {word, word + "s"} & (measures | roles | self.units | self.rates)
 
     def sums(self, words: tuple[str, ...]) -> bool | None:
         """Return whether a column of that name is summed up (True), averaged (False), or may be either (None)."""
@@ -133,7 +152,7 @@ def english() -> English:
         {role: word_set(said) for role, said in data["roles"].items()},
         {word: tuple(roles.split()) for word, roles in data["unit_roles"].items()},
         frozenset((*data["units"]["plain"], *data["units"]["money"])),
-        {unit: (to, factor) for unit, (to, factor) in data["units"]["kilo"].items()},
+        data["units"]["sizes"],
         data["units"]["same"],
         frozenset(data["sums"]["additive"]),
         frozenset(data["sums"]["rates"]),

@@ -85,10 +85,17 @@ class CatalogIndex:
         catalog: the relations to index.
         values: gives the values of a column; those of prose, keys and private columns are not asked for.
         today: gives the date that "last year" refers to.
+        is_unique: (relation, column) → whether no two rows share a value.
     """
 
-    def __init__(self, catalog: Catalog, values: Values, today: Callable[[], date] = date.today) -> None:
-        self.catalog, self.today, self._read = catalog, today, values
+    def __init__(
+        self,
+        catalog: Catalog,
+        values: Values,
+        today: Callable[[], date] = date.today,
+        is_unique: Callable[[str, str], bool] = lambda *_: False,
+    ) -> None:
+        self.catalog, self.today, self._read, self._is_unique = catalog, today, values, is_unique
         self._values: dict[str, list[ValueMeaning]] = defaultdict(list)
         self._by_stems: dict[tuple[str, ...], list[ValueMeaning]] = defaultdict(list)
         self._parts: dict[str, set[ValueMeaning]] = defaultdict(set)
@@ -280,6 +287,9 @@ class CatalogIndex:
     def _has_relation(self, words: Sequence[str]) -> bool:
         return any(tuple(words) == relation_words(relation) for relation in self.catalog.relations)
 
+    def _names_other(self, noun: tuple[str, ...], relation: Relation) -> bool:
+        return any(noun == relation_words(other) for other in self.catalog.relations if other is not relation)
+
     def _index_relation(self, relation: Relation) -> None:
         words, said = relation_words(relation), head_words(relation.description)
         known = english()
@@ -290,6 +300,8 @@ class CatalogIndex:
 
         add(words, 1.06)
         add(("".join(words),), 1.0)
+        for column in self.columns[relation.name][:1]:
+            add(column.row_noun or () if column.numbers else (), 1.06)
         add(tuple(stem(known.abbreviations.get(word, word)) for word in words), 1.0)
         for name in other_names(relation.description):
             add(name, 1.0)
@@ -391,8 +403,11 @@ class CatalogIndex:
 
     def _index_values(self, column: LinkedColumn) -> LinkedColumn:
         """Make the values of a column findable; give the column with what they say of its kind."""
+        noun = column.row_noun
+        if noun is not None and not self._names_other(noun, column.relation):
+            column = replace(column, numbers=self._is_unique(column.relation.name, column.name))
         if column.may_be_flag and {*map(str, self._read(column.relation.name, column.name, 3))} == {"0", "1"}:
-            return replace(column, kind="boolean", yes="1", no="0")
+            return replace(column, kind="boolean", yes=("1",), no=("0",))
         if column.kind != "text" or column.column.private:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":

@@ -200,6 +200,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if silent and key[0] in ("a", "i", "to", "no", "in", "is", "as", "it"):
                 continue
+            if key == ("no",) and (not first or tokens[first - 1].folded != "the"):
+                continue  # "no open orders" are none, though a column is called `order_no`
             if last < len(tokens) and (said := tokens[last].stem) in _padding_of(named[0]):
                 padded = index.columns_named((*key, said)) or index.columns_named((said,))
                 last, size = (last, size) if padded else (last + 1, size + 1)  # "the carrier code" is the carrier
@@ -251,14 +253,14 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             words += tokens[last - 1].is_word
             if words > most:
                 break
-            if not tokens[last - 1].is_word and tokens[last - 1].text not in ")'.!+":
+            if not tokens[last - 1].is_word and tokens[last - 1].text not in ")'.!+-#*":
                 continue
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]
             functional = all(_is_function_word(t) for t in inside)
             around = (*tokens[max(first - 1, 0) : first], *tokens[last : last + 1])
             beside = {t.stem for t in around if not is_plural(t)}
-            spelled = index.values_spelled(text)
+            spelled = signed_alike(index.values_spelled(text), question, token.start, tokens[last - 1].end)
             called = [m for m in spelled if functional and m.how == "" and m.column.words[-1] in beside]
             if called:  # "the First team", whose column is called so, is not the one that is first
                 yield Span(first, last, "value", tuple(called), _CALLED * (last - first))
@@ -283,6 +285,26 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 kinds = [m for m in index.values_of_stems(key) if _may_mean(m, text, functional, inside)]
                 if kinds:
                     yield Span(first, last, "value", tuple(kinds), 0.96 * (last - first), "plural")
+
+
+def signed_alike(
+    meant: Sequence[ValueMeaning], said: str, first: int = 0, last: int | None = None
+) -> list[ValueMeaning]:
+    """Return the values that end in the signs that stand after a word: "B-" is no "B", and "C#" no "C++".
+
+    Where none of them has signs, those said are none of a value; where each has some and none is said, all are meant.
+    """
+    signs = _signs(said[first:]) if last is None else _signs(said[first:last] + _signs(said[last:], opening=True))
+    signed = [m for m in meant if _signs(m.value)]
+    if not signed or (not signs and len(signed) == len(meant)):
+        return [*meant]
+    return [m for m in meant if _signs(m.value) == signs]
+
+
+def _signs(text: str, *, opening: bool = False) -> str:
+    """Return the signs at the end of a text; the `opening` ones where no word follows them at once."""
+    match = re.match(r"([+#*-]*)(?!\w)", text) if opening else re.search(r"([+#*-]*)$", text)
+    return match[1] if match else ""
 
 
 def _price_signs(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
@@ -342,7 +364,7 @@ def _quoted(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
     for match in _QUOTED.finditer(question):
         inside = [i for i, t in enumerate(tokens) if match.start() <= t.start and t.end <= match.end()]
         text = next(filter(None, match.groups()))
-        found = index.values_spelled(text)
+        found = signed_alike(index.values_spelled(text), text)
         how = ""
         if not found:
             found, how = index.values_holding(tuple(value_key(text).split())), "part"

@@ -133,6 +133,8 @@ class Composer(Ranking):
                 self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
+            if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
+                self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
@@ -251,14 +253,35 @@ class Composer(Ranking):
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
+        if self._denies_rows():
+            self.choices.doubt(0.4, "rows that are not so, or others that have none")
+        if self._asks_another_unit():
+            self.choices.doubt(0.2, "figures in another unit")
         if spec.order and spec.measures and not spec.groups:
             self.choices.doubt(0.05, "one figure in an order")
+        spec = self._rank_those_without(spec)
         if spec.gives_figures:
             extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
             if extra:  # beside groups, they are groups of their own
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         return self._rows(spec)
+
+    def _denies_rows(self) -> bool:
+        """Return whether it is said that there are no such rows: "who has no open orders?"."""
+        for i, item in enumerate(self.sentence.items):
+            if item.kind == "not" and self.sentence.text(i) in ("no", "without"):
+                k = self.sentence.neighbour(i, 1, gap=1, over=("value", "column"))
+                noun = k is not None and k > i + 1 and self.sentence.items[k].kind == "table"
+                if noun and k is not None and self.main in self.sentence.items[k].meanings:
+                    return True
+        return False
+
+    def _asks_another_unit(self) -> bool:
+        """Return whether figures are asked for in a unit that they are not in: "total length in miles"."""
+        units = [item.meanings[0] for item in self.sentence.items if item.how == "unit"]
+        computed = [c for measure in self.measures if (c := self.world.column_of(measure)) is not None]
+        return any(english().factor(unit, column.unit) != 1 for unit in units for column in (*computed, *self.shown))
 
     def _is_listed_elsewhere(self) -> bool:
         """Return whether a verb says that things of a list were recorded or used, which rows of another table say."""

@@ -14,7 +14,7 @@ from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
-from almanaq.agent.linking.words import stem, value_key
+from almanaq.agent.linking.words import is_verb_form, stem, value_key
 from almanaq.agent.local.presence import Presence, Test, on_scale
 from almanaq.agent.local.spec import (
     aggregate,
@@ -251,11 +251,11 @@ class Conditions(Presence):
         if unit == "%" or unit == "percent":
             over = exp.GT(this=compared(column), expression=number(1))
             return value / 100 if self.world.graph.finds(column.relation.name, over) is False else value
-        to, factor = english().converted.get(unit, ("", 1.0))
-        held = {stem(word) for word in column.words} | set(column.about)
-        if to and (to in held or (to == "minute" and (column.minutes or {"runtime", "min"} & held))):
-            return value * factor
-        return value
+        factor = english().factor(unit, column.unit)
+        if factor is None:
+            self.choices.doubt(0.1, f"{column.name} is in {column.unit}")
+            return value
+        return float(f"{value * factor:.12g}")
 
     def _column_of_number(self, i: int, comparison: Comparison) -> LinkedColumn | None:
         """Return the column that a number is compared with."""
@@ -315,7 +315,13 @@ class Conditions(Presence):
             if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
                 continue
             if sentence.items[k].kind == "column":
-                column = self.column(k, lambda c: c.kind == "number" and str(int(meant.value)) not in c.words, "number")
+                beside = k == i + step  # "order no 12", but not "orders with 12 boxes"
+
+                def fits(column: LinkedColumn, beside: bool = beside) -> bool:
+                    amount = column.kind == "number" and (beside or not column.numbers)
+                    return amount and str(int(meant.value)) not in column.words
+
+                column = self.column(k, fits, "number")
                 if column is not None:
                     sentence.take(i, k)
                     condition = self._equal_number(column, meant)
@@ -334,7 +340,9 @@ class Conditions(Presence):
                 )
                 key = key_of(relation)
                 numbers = (
-                    c for c in self.world.columns(relation.name) if c.words[-1:] in (("number",), ("no",), ("nr",))
+                    c
+                    for c in self.world.columns(relation.name)
+                    if c.numbers or c.words[-1:] in (("number",), ("no",), ("nr",))
                 )
                 column = self.world.index.column(relation.name, key) if key else next(numbers, None)
                 if column is not None and column.kind == "number" and self.world.reach(self.main.name, column):
@@ -374,13 +382,15 @@ class Conditions(Presence):
         """Add a test; two of one column with "or" between them are alternatives."""
         last = self.tests[-1] if self.tests else None
         between = self.sentence.words_between(last.place, i) if last is not None else []
-        equal = (
-            isinstance(condition, exp.EQ | exp.In) and last is not None and isinstance(last.condition, exp.EQ | exp.In)
+        # What stands for one value or one period; no row has two.
+        equal = last is not None and all(
+            isinstance(c, exp.EQ | exp.In | exp.And | exp.Or) for c in (condition, last.condition)
         )
         either = "or" in between or (equal and bool({"and", "vs", "versus", ",", "compared to"} & set(between)))
         if last is not None and last.column is column and either:
             self.tests[-1] = Test(column, exp.or_(last.condition, condition), i)
-            if "or" not in between:
+            whole = column.kind != "date" or self.sentence.items[i].meanings[0].year is not None
+            if "or" not in between and whole:
                 year = column.kind == "date"
                 self.versus.append(part("year", column, self.world.dialect) if year else plain(column))
         else:
@@ -414,6 +424,8 @@ class Conditions(Presence):
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
             sentence.take(labels[id(column)])
+        elif self._is_of_another_verb(column):
+            self.choices.doubt(0.4, f"{column.name} is of another verb")
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
@@ -421,6 +433,13 @@ class Conditions(Presence):
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
         self._add(i, column, within)
+
+    def _is_of_another_verb(self, column: LinkedColumn) -> bool:
+        """Return whether a verb is said that is none of the one which names a day: what was `bought` may be hired."""
+        own, known = column.words[0], english().verbs
+        said = [self.sentence.text(k) for k, item in enumerate(self.sentence.items) if item.how == "verb"]
+        acts = [verb for verb in said if is_verb_form(verb) and not known.get(verb, frozenset()) & {*column.words}]
+        return is_verb_form(own) and bool(acts) and not any(share_root(verb, own) for verb in acts)
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":

@@ -39,7 +39,7 @@ class Figures(Defined):
                 continue
 
             def fits(column: LinkedColumn, function: str = function) -> bool:
-                flag = column.kind == "boolean" and column.yes == "1" and column.column.type != "text"
+                flag = column.kind == "boolean" and column.yes == ("1",) and column.column.type != "text"
                 return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1, gap=4, over=over)

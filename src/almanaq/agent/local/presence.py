@@ -172,23 +172,29 @@ class Presence:
                 return column.kind in ("text", "date") or column.is_identifier or (whole and column.kind == "number")
 
             column = self.column(i, fits, "present")
-            missing = is_missing(plain(column)) if column is not None else None
-            if column is None or missing is None or column.relation is not self.main:
+            if column is None or column.relation is not self.main:
                 continue
-            if self.world.graph.finds(column.relation.name, missing):
+            if self.has_zeros(column):
+                sentence.take(i)
+                self.tests.append(Test(column, exp.GT(this=compared(column), expression=number(0)), i))
+            elif self.world.graph.finds(column.relation.name, is_missing(plain(column))):
                 sentence.take(i)
                 self.tests.append(Test(column, is_there(plain(column)), i))
+
+    def has_zeros(self, column: LinkedColumn) -> bool:
+        """Return whether some rows have nothing of what a column of amounts says: a tip of 0."""
+        zero = exp.EQ(this=compared(column), expression=number(0))
+        return column.is_measurable and bool(self.world.graph.finds(column.relation.name, zero))
 
     def _without(self, column: LinkedColumn) -> exp.Expr:
         if column.kind == "boolean":
             return affirmed(column, False)
         missing = is_missing(plain(column))
         if column.kind == "number" and column.column.type:
-            zero = exp.EQ(this=compared(column), expression=number(0))
-            has_zero, has_null = (self.world.graph.finds(column.relation.name, each) for each in (zero, missing))
-            if has_zero:
+            if self.has_zeros(column):
+                has_null = self.world.graph.finds(column.relation.name, missing)
                 self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
-                return zero
+                return exp.EQ(this=compared(column), expression=number(0))
         if column.kind == "text" and column.distinct <= _FEW_ANSWERS:
             no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
             if no is not None:
@@ -223,8 +229,10 @@ class Presence:
                 # "Members and non-members" are all rows, set against each other.
                 self.tests = [test for test in self.tests if test.column is not column]
                 self.versus.append(plain(column))
-            else:
+            elif self.world.is_single(self.main.name, column.relation.name):
                 self.tests.append(Test(column, affirmed(column, not negated), i))
+            else:
+                self.tests.append(Test(column, affirmed(column, True), i, negated))  # none of several is so
 
     def holding_tests(self) -> None:
         """Turn "names that start with S" into tests."""
@@ -245,13 +253,11 @@ class Presence:
 def affirmed(column: LinkedColumn, wanted: bool) -> exp.Expr:
     """Return the test that a column says yes, or no."""
     own = plain(column)
-    if column.yes is None:
+    if not column.yes:
         return own if wanted else exp.Not(this=own)
-    if wanted or column.no is not None:
-        value = column.yes if wanted else column.no
-        assert value is not None
-        return exp.EQ(this=own, expression=number(float(value)) if column.column.type != "text" else text(value))
-    return is_missing(own)
+    said = column.yes if wanted else column.no
+    values = [text(value) if column.column.type == "text" else number(float(value)) for value in said]
+    return one_of(own, values) if values else is_missing(own)
 
 
 def denied(condition: exp.Expr) -> exp.Expr:

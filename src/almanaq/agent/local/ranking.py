@@ -13,7 +13,7 @@ from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import HAVING, Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import aggregate, compared, count, plain
+from almanaq.agent.local.spec import TITLE, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -166,6 +166,29 @@ class Ranking(Figures):
         if measure not in self.measures:
             self.measures.append(measure)
         self._rank_by(measure, down, meant)
+
+    def _rank_those_without(self, spec: QuerySpec) -> QuerySpec:
+        """Return a ranking from the fewest rows on with the things that have none: they have the fewest."""
+        keys = {hop.own: hop.theirs for hop in self.world.graph.hops(self.main.name) if hop.single}
+        groups = tuple(keys.get(group, group) for group in spec.groups)
+        others = {name for group in groups for name in tables_in(group)} - {self.main.name}
+        if spec.order[:1] != ((count(), False),) or len(others) != 1:
+            return spec
+        (hop, *more), (other,) = self.world.graph.ways(self.main.name)[next(iter(others))], others
+        conditions = [each for each in spec.conditions if each not in map(is_there, spec.groups)]
+        held = exp.select(hop.own).from_(table_of(self.main.name)).where(is_there(hop.own.copy()))
+        none = exp.Not(this=exp.In(this=hop.theirs, query=held.subquery()))
+        if not more and self.world.graph.finds(other, none) is False:
+            return spec
+        read = {name for each in (*groups, *conditions) for name in tables_in(each)}
+        if more or read != others or spec.having or len(spec.measures) > 1:
+            self.choices.doubt(0.3, "things that have none")
+            return spec
+        counted: exp.Expr = exp.Count(this=hop.own.copy())
+        counted.meta[TITLE] = "count"
+        order = ((counted, False), *spec.order[1:])
+        ranked = replace(spec, rows=other, groups=groups, measures=(counted,), order=order)
+        return ranked.with_conditions(conditions)
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:

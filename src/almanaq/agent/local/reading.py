@@ -267,6 +267,8 @@ def _flips(choices: Choices) -> Iterator[dict[Hashable, int]]:
 def _add(
     found: dict[str, Reading], composer: Composer, choices: Choices, spec: QuerySpec, log_prior: float, world: World
 ) -> None:
+    if spec.gives_figures and any(e not in spec.groups and e.find(exp.AggFunc) is None for e, _ in spec.order):
+        return  # a group has several of what it would be ordered by
     try:
         suql = write_spec(spec, world.graph, world.dialect)
     except KeyError:

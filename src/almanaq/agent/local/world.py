@@ -37,9 +37,9 @@ class World:
         dialect: str = "duckdb",
     ) -> None:
         self.catalog, self.dialect = catalog, dialect
-        self.index = CatalogIndex(catalog, values, today)
         self.run = run
         self.graph = JoinGraph(catalog, None if run is None else lambda tree: bool(run(to_text(tree, dialect))))
+        self.index = CatalogIndex(catalog, values, today, self.graph.is_unique)
         self._links = BoundedDict[str, Links](_KEPT)
 
     @classmethod

@@ -107,9 +107,9 @@ class Views:
 
 def _declare(column: ViewColumn) -> str:
     linked = column.linked
-    if linked.kind == "boolean" and linked.column.type != "boolean" and linked.yes is not None:
+    if linked.kind == "boolean" and linked.column.type != "boolean" and linked.yes:
         values = [
-            string_literal(value) if column.type == "text" else value for value in (linked.yes, linked.no) if value
+            string_literal(value) if column.type == "text" else value for value in (*linked.yes, *linked.no) if value
         ]
         return f"{column.name} {'/'.join(values)}"
     return f"{column.name} {column.type}"
