@@ -32,6 +32,7 @@ from almanaq.models.http import (
 )
 from almanaq.models.openai_replies import (
     ChatStream,
+    check_encoding,
     count_cached_tokens,
     decode_body,
     find_output_limit,
@@ -155,7 +156,12 @@ class OpenAIModel:
                 message = (
                     read_error_message(json.dumps(content).encode()) if "error" in content else "the stream broke off"
                 )
-                raise FailedCall(f"the reply is not whole: {redact_keys(message)}", usage=Usage(calls=1), sure=False)
+                raise FailedCall(
+                    f"the reply is not whole: {redact_keys(message)}",
+                    usage=Usage(calls=1),
+                    sure=False,
+                    cause="a stream that broke off",
+                )
         else:
             content = decode_body(reply.body, base_url=self._base_url, served=self._served)
         usage = self._read_usage(content, prompt)
@@ -164,6 +170,7 @@ class OpenAIModel:
         self._check_prompt_read(content, prompt, usage)
         try:
             completion = read_completion(content, usage)
+            check_encoding(completion.text, reply.body, usage)
         except FailedCall as failure:
             failure.at_once = failure.cut and self._give_room(content, options, prompt)
             if failure.cut and not failure.at_once and not self._far:
