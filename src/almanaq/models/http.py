@@ -119,12 +119,22 @@ class NoReply(Exception):
 
     Attributes:
         arrived: the request may have reached the server, which may charge for it.
+        oversized: the reply is longer than is read, as that to the same request would be again.
         cause: the reason in words that hold no text and no address.
     """
 
-    def __init__(self, reason: str, *, arrived: bool, timed_out: bool = False, cause: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        arrived: bool,
+        timed_out: bool = False,
+        oversized: bool = False,
+        cause: str | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.arrived, self.timed_out, self.cause = arrived, timed_out, cause or reason
+        self.arrived, self.timed_out, self.oversized = arrived, timed_out, oversized
+        self.cause = cause or reason
 
 
 class JsonServer:
@@ -217,7 +227,7 @@ class JsonServer:
         async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
             body += piece
             if len(body) > self._most:
-                raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True)
+                raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True, oversized=True)
             if streams and read is not None:
                 read(piece)
         return bytes(body)

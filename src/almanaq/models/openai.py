@@ -411,7 +411,7 @@ class OpenAIEmbedder:
         try:
             reply = await self._server.post("/embeddings", request)
         except NoReply as problem:
-            raise make_connection_error(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
+            raise make_connection_error(problem, base_url=self._base_url, served=self._width is not None) from problem
         if reply.status != 200:
             message = read_error_message(reply.body)
             refused = find_refused_feature(reply.status, message, request)
@@ -425,9 +425,9 @@ class OpenAIEmbedder:
                 model=self._model,
                 base_url=self._base_url,
                 retry_after=read_retry_after(reply.headers, message),
-                served=self.usage.calls > 0,
+                served=self._width is not None,
             )
-        content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
+        content = decode_body(reply.body, base_url=self._base_url, served=self._width is not None)
         input_tokens = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
         usage = Usage(calls=1, input_tokens=input_tokens or 0, money=None)
         vectors = self._read_vectors(content, len(texts), usage)

@@ -236,8 +236,9 @@ def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> M
     if served or problem.arrived:
         usage = Usage(calls=int(problem.arrived))
         message = f"the connection to {base_url} failed ({problem})"
-        arrived = problem.arrived
-        return FailedCall(message, usage=usage, sure=not arrived, reached=arrived, cause=problem.cause)
+        failure = FailedCall(message, usage=usage, sure=not problem.arrived, cause=problem.cause)
+        failure.reached, failure.retryable = problem.arrived, not problem.oversized
+        return failure
     return ModelError(f"no server at {base_url} can be reached ({problem}): set OPENAI_BASE_URL, or start the server")
 
 
