@@ -111,11 +111,10 @@ def test_bytes_that_are_no_text_matter_where_they_are_read(monkeypatch: pytest.M
     def twist(_: str, request: Any, right: Outcome) -> Outcome:
         if f"Stay {BAD}." not in json.dumps(request):
             return right
-        before, after = (
-            (b'quotes\\": [', b'quotes\\": [\\"\xe9\\"') if inside else (b'"choices"', b'"x": "\xff", "choices"')
-        )
-        assert before in right.body
-        return replace(right, body=right.body.replace(before, after))
+        quotes = b'quotes\\": ['
+        assert quotes in right.body
+        elsewhere = right.body.replace(b"{", b'{"x": "\xff", ', 1)
+        return replace(right, body=right.body.replace(quotes, quotes + b'\\"\xe9\\"') if inside else elsewhere)
 
     result, _ = run(monkeypatch, twist, batch=1)
     assert result.trace.unknown_calls == inside
