@@ -246,14 +246,15 @@ class Options:
     )
     confirm_above: int | None = _option(
         None,
-        "Ask before a question takes more requests, or a thousandth of a dollar for each; default 100.",
+        "Ask before a question takes more requests, or a thousandth of a dollar for each; default 100 in ask.",
         python="`almanaq ask` asks at a terminal before a question takes more requests, or more than a thousandth of"
         " a dollar for each, by what is expected before it and after its first replies; None: 100 or $0.10. Without a"
-        " terminal it then stops, unless this is None. Elsewhere nobody is asked.",
+        " terminal it then stops, unless this is None. `almanaq sql` does the same where this is not None. Elsewhere"
+        " nobody is asked.",
         unit="requests",
         least=0,
         metavar="N",
-        commands="ask",
+        commands="ask sql",
         setting=True,
     )
     speculation: float = _option(

@@ -123,11 +123,48 @@ def test_an_address_in_the_environment_comes_first(monkeypatch: pytest.MonkeyPat
         assert (len(asked), unasked) == (count, [])
 
 
-def test_of_several_models_at_an_address_none_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served("dear", "cheap") as (address, _):
-        monkeypatch.setenv("OPENAI_BASE_URL", address)
-        choice = choose_model()
-    assert (choice.name, "OPENAI_MODEL" in choice.reason) == ("local", True)
+QUERY = "SELECT name FROM restaurants WHERE answer(reviews, 'is it romantic?') = 'Yes' LIMIT 1"
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        (b'{"data": [{"id": "dear"}, {"id": "cheap"}]}', r"lists 2 models \(dear, cheap\): set OPENAI_MODEL"),
+        (b'{"data": []}', "lists 0 models: set OPENAI_MODEL"),
+        (b"<html>", "its reply is no list of models.*check OPENAI_API_KEY"),
+        (b"[" * 100_000, "its reply is no list of models"),
+        (b'{"data": [{"name": "x"}]}', "its reply is no list of models"),
+        (None, "gives no reply.*start the server"),
+    ],
+)
+def test_an_address_that_leads_to_no_model_is_an_error_and_nothing_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch, listed: bytes | None, said: str
+) -> None:
+    with served(body=listed) as (address, asked):
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1" if listed is None else address)
+        with pytest.raises(ModelError, match=f"{said}.*--model local"):
+            choose_model()
+        result = CliRunner().invoke(app, ["sql", QUERY, "--db", SAMPLE])
+        assert (type(result.exception), result.stdout) == (ModelError, "")
+        models = CliRunner().invoke(app, ["models"])
+        assert (models.exit_code, "auto takes none" in models.stdout) == (0, True)
+        assert CliRunner().invoke(app, ["sql", QUERY, "--db", SAMPLE, "--model", "local"]).exit_code == 0
+    assert {path for path, _ in asked} <= {"/v1/models"}
+
+
+def test_a_key_that_the_address_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with StandInServer(twist=lambda *_: Outcome.error(401, "wrong key")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "wrong")
+        with pytest.raises(ModelError, match=r"it answers 401.*OPENAI_API_KEY"):
+            choose_model()
+
+
+def test_that_no_model_was_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", "ollama=http://127.0.0.1:9/v1")
+    result = CliRunner().invoke(app, ["sql", QUERY, "--db", SAMPLE, "--format", "csv"])
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("almanaq: model local: no model server answers on this machine")
 
 
 def test_a_key_alone_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,12 +175,11 @@ def test_a_key_alone_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command_line_says_what_it_took_and_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    query = "SELECT name FROM restaurants WHERE answer(reviews, 'is it romantic?') = 'Yes' LIMIT 1"
     with served("small") as (address, asked):
         monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", f"ollama={address}")
         plain = CliRunner().invoke(app, ["sql", "SELECT count(*) FROM restaurants", "--db", SAMPLE])
         assert (plain.exit_code, plain.stderr, asked) == (0, "", [])
-        result = CliRunner().invoke(app, ["sql", query, "--db", SAMPLE, "--max-calls", "50", "--format", "csv"])
+        result = CliRunner().invoke(app, ["sql", QUERY, "--db", SAMPLE, "--max-calls", "50", "--format", "csv"])
         assert result.exit_code == 0, result.stderr
         line = f"almanaq: model ollama:small at {address} (answers on this machine); at most 50 calls per query"
         assert result.stderr.startswith(line)

@@ -105,8 +105,12 @@ def test_a_text_cannot_answer_for_another() -> None:
     assert user.count(f"<untrusted {model.prompts[0].fence} item2>") == 1
 
 
-def test_a_failure_is_everyones_and_is_counted_once() -> None:
-    failing = ScriptedModel(lambda _: FailedCall("gone", usage=Usage(calls=1)))
+@pytest.mark.parametrize("too_many", [False, True])
+def test_what_failed_is_counted_once_and_not_split_where_the_server_is_at_its_limit(too_many: bool) -> None:
+    def fail(_: Prompt) -> Exception:
+        return FailedCall("gone", usage=Usage(calls=1), too_many=too_many, cause="HTTP 429")
+
+    failing = ScriptedModel(fail)
     reader = reader_of(failing)
 
     async def together() -> list[object]:
@@ -114,7 +118,9 @@ def test_a_failure_is_everyones_and_is_counted_once() -> None:
 
     ended = asyncio.run(together())
     assert all(isinstance(item, ModelCallError) for item in ended)
-    assert sum(item.usage.calls for item in ended if isinstance(item, FailedCall)) == failing.calls == 1
+    failures = [item for item in ended if isinstance(item, FailedCall)]
+    assert {failure.cause for failure in failures} == {"HTTP 429"}
+    assert sum(failure.usage.calls for failure in failures) == failing.calls == (1 if too_many else 5)
 
 
 def test_one_that_leaves_does_not_take_the_others_along() -> None:

@@ -6,8 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import almanaq
+from almanaq.cli.app import app
 from almanaq.cli.terminal import asking, confirm
 from almanaq.errors import BudgetExceeded
 from almanaq.models.model_names import ModelSettings, open_models
@@ -277,3 +279,21 @@ def test_what_a_limit_keeps_bounds_the_forecast_however_the_rows_are_shown(shown
     with almanaq.connect({"stays": STAYS}, model=model, cache=False) as connection:
         assert len(connection.sql(query, options=almanaq.Options(max_calls=30))) == 2
     assert model.calls <= 8
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+@pytest.mark.parametrize("above", [None, 9, 10_000])
+def test_sql_keeps_a_limit_that_was_set(
+    above: int | None, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "stays.csv"
+    file.write_text(
+        "id,note\n" + "".join(f'{i},"{note}"\n' for i, note in zip(STAYS["id"], STAYS["note"], strict=True))
+    )
+    flag = [] if above is None else ["--confirm-above", str(above)]
+    with StandInServer(reading(1000)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        command = ["sql", f"SELECT id FROM stays WHERE {CALM}", "--db", str(file), "--model", "openai:m", "--no-cache"]
+        result = CliRunner().invoke(app, [*command, "--format", form, *flag])
+        assert isinstance(result.exception, BudgetExceeded) == (above == 9)
+        assert (server.ledger.calls > 0) == (above != 9)

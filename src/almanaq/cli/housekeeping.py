@@ -135,16 +135,18 @@ def _check_models() -> dict[str, Any]:
     from almanaq.models.providers import choose_model, find_servers
     from almanaq.settings import read_settings
 
+    found: dict[str, Any] = {"servers": [], "auto": None, "key": False}
     try:
         settings = read_settings()
         settings.export()
-        servers = find_servers()
+        found["key"] = bool(os.environ.get("OPENAI_API_KEY"))
+        found["servers"] = [
+            {"provider": each.provider, "address": each.address, "models": len(each.models)} for each in find_servers()
+        ]
         choice = choose_model()
     except AlmanaqError as error:
-        return {"servers": [], "auto": None, "reason": str(error), "key": False}
-    listed = [{"provider": each.provider, "address": each.address, "models": len(each.models)} for each in servers]
-    key = bool(os.environ.get("OPENAI_API_KEY"))
-    return {"servers": listed, "auto": choice.name, "reason": choice.reason, "key": key}
+        return found | {"reason": str(error)}
+    return found | {"auto": choice.name, "reason": choice.reason}
 
 
 def _measure_caches() -> list[dict[str, Any]]:
@@ -196,32 +198,38 @@ def list_models(ctx: typer.Context, json: Json = False) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from almanaq.cli.output import write_json
+    from almanaq.errors import ModelError
     from almanaq.models.providers import choose_from_servers, choose_model, find_servers
     from almanaq.settings import read_settings
 
     settings = read_settings()
     settings.export()
     servers = find_servers()
-    choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
+    choice, reason = None, ""
+    try:
+        choice = choose_model() if settings.openai_base_url else choose_from_servers(servers)
+    except ModelError as problem:
+        reason = str(problem)
+    taken, reason = (None, reason) if choice is None else (choice.name, choice.reason)
     found = _list_models(settings, servers, choice)
     if json:
-        write_json({"auto": choice.name, "reason": choice.reason, "models": found}, None)
+        write_json({"auto": taken, "reason": reason, "models": found}, None)
         return
     wide = max(len(str(entry["name"])) for entry in found)
-    lines = [
-        f"{'*' if entry['name'] == choice.name else ' '} {entry['name']:<{wide}}  {entry['what']}" for entry in found
-    ]
-    lines.append(f"* what auto takes: {choice.reason}")
-    if choice.name == "local":
+    lines = [f"{'*' if entry['name'] == taken else ' '} {entry['name']:<{wide}}  {entry['what']}" for entry in found]
+    lines.append(f"* what auto takes: {reason}" if taken else f"auto takes none: {reason}")
+    if taken == "local":
         lines.append("to have a small model on this machine: almanaq models get")
     say("\n".join(map(visible, lines)))
 
 
-def _list_models(settings: Settings, servers: tuple[Server, ...], choice: ModelChoice) -> list[dict[str, object]]:
+def _list_models(
+    settings: Settings, servers: tuple[Server, ...], choice: ModelChoice | None
+) -> list[dict[str, object]]:
     from almanaq.models.weights import GGUF, list_weights
 
     found: dict[str, dict[str, object]] = {}
-    if choice.name.startswith("openai:"):
+    if choice is not None and choice.name.startswith("openai:"):
         found[choice.name] = {"name": choice.name, "address": choice.place, "what": f"at {choice.place}"}
     for server in servers:
         for model in server.models:

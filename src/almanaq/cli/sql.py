@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from almanaq.cli.output import (
     write_result,
     write_text,
 )
-from almanaq.cli.terminal import MOST_ROWS, Amount, progress, short_plan, show_reading, warn, warn_of_result
+from almanaq.cli.terminal import MOST_ROWS, Amount, asking, progress, short_plan, show_reading, warn, warn_of_result
 from almanaq.display import visible
 from almanaq.errors import BudgetExceeded, DeadlineExceeded, SourceError, UsageError
 from almanaq.text.sql_literals import quote
@@ -117,7 +118,9 @@ def sql(
 
     named = "|".join(function.name for function in DECLARED.values() if function.asks_model)
     reads_text = any(re.search(rf"\b({named})\b", query, re.IGNORECASE) for query in wanted)
-    with connect_source(db, chosen, looks=reads_text) as connection:
+    with connect_source(db, chosen, looks=reads_text) as connection, ExitStack() as stack:
+        if (above := connection.engine.options.confirm_above) is not None:
+            stack.enter_context(asking(above))
         for query in wanted:
             if explain or analyze:
                 _explain(connection, (query, tuple(param or ())), written_as, out, analyze=analyze, verbose=verbose)

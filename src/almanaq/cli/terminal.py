@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
+    from rich.progress import Progress
     from rich.status import Status
 
     from almanaq.charts.chart import Chart
@@ -204,7 +205,7 @@ def confirm(forecast: Forecast, *, strictly: bool = False) -> bool:
     return agreed
 
 
-_status: ContextVar[Status | None] = ContextVar("status", default=None)
+_status: ContextVar[Status | Progress | None] = ContextVar("status", default=None)
 
 
 @contextmanager
@@ -238,6 +239,7 @@ def show_reading() -> Iterator[None]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+    from almanaq.event_loops import set_within
     from almanaq.models.budget import spending
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn())
@@ -248,7 +250,7 @@ def show_reading() -> Iterator[None]:
             words = describe_course(done, total, passed, account.usage, forecast)
             shown.update(bar, completed=done, total=total, description=words)
 
-        with watched(tell):
+        with watched(tell), set_within(_status, shown):
             yield
 
 

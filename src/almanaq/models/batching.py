@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import astuple, dataclass, field, replace
 
 from almanaq.errors import BudgetExceeded, ModelCallError
@@ -18,7 +19,7 @@ from almanaq.models.cached import CacheQueue, ReplyCache
 from almanaq.models.prompted_reader import PromptedReader, prompt_values
 from almanaq.models.prompts import prompt_file
 from almanaq.models.protocols import LanguageModel, Prompt, Quote, TextCall, TextReply, Usage, forget_reply
-from almanaq.models.retrying import FailedCall, UnusableReply
+from almanaq.models.retrying import FailedCall
 from almanaq.models.text_calls import (
     MalformedReply,
     Piece,
@@ -64,7 +65,7 @@ AGREED = Batching(texts=6, text_tokens=_TEXT_TOKENS, chosen=True)
 """The batches of texts that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
 
 _MANY_VOID = 5
-"""From so many requests on whose replies hold other items than were sent, and so many for each other, no more are sent."""
+"""Replies that hold other items than were sent, from which on no more batches are sent; and how many for each other."""
 _MOST_HELD = 0.5
 """Seconds that a request waits at most for a stage that is still starting rows."""
 
@@ -91,9 +92,10 @@ class _Groups:
 class BatchingReader:
     """A Reader that merges calls made within a short window into one request; each still gets its own reply.
 
-    A batch whose reply is malformed or declined, or whose request is refused or too long, is halved, down to single
-    calls by the plain reader: one bad text must not cost the others their answers. The first item carries the usage.
-    Where nearly no reply holds the items that were sent, calls are made singly from then on.
+    A batch whose reply is malformed or declined, or whose request fails, is halved, down to single calls by the plain
+    reader: one bad text must not cost the others their answers. Only where any request would fail now, all of it has
+    failed. Where nearly no reply holds the items that were sent, calls are made singly from then on. The first item
+    carries the usage.
     """
 
     remote = True
@@ -243,8 +245,9 @@ class BatchingReader:
                 outcome for part in (items[:half], items[half:]) for outcome in await self._answer_items(name, part)
             ]
         except FailedCall as problem:
-            if problem.retryable and not isinstance(problem, UnusableReply):
-                return [(place, problem if n == 0 else FailedCall(str(problem))) for n, (place, _) in enumerate(items)]
+            if problem.befalls_others:
+                alike = FailedCall(str(problem), cause=problem.cause, tries=problem.tries)
+                return [(place, problem if n == 0 else copy(alike)) for n, (place, _) in enumerate(items)]
             found, usage = {}, problem.usage
         else:
             found, usage = self._parse_items(name, completion.text, items), completion.usage
@@ -291,7 +294,7 @@ class BatchingReader:
             values = {**prompt_values(calls[0]), "documents": documents, "several": several}
         limit = _ITEM_OUTPUT * min(len(calls), 4)
         prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
-        return replace(prompt, usual_output_tokens=typical_batch_tokens(calls))
+        return replace(prompt, usual_output_tokens=typical_batch_tokens(calls), divisible=True)
 
     def _parse_items(self, name: str, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
         content: Mapping[str, object] = {}

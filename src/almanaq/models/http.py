@@ -8,6 +8,7 @@ library would cost several times as much as the rest of the call (docs/decisions
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import json
@@ -21,7 +22,8 @@ from urllib.request import getproxies, proxy_bypass
 from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession, FormData
+    from aiohttp import ClientResponse, ClientSession, FormData, TCPConnector
+    from aiohttp.client_proto import ResponseHandler
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
@@ -88,6 +90,7 @@ def redact_keys(text: str) -> str:
 
 
 _CONNECT_SECONDS = 15.0
+_OPENED_AT_ONCE = 4
 _LAST_SLASHES = re.compile(r"/+$")
 _CHUNK_BYTES = 65_536
 _EVENTS = "text/event-stream"
@@ -117,11 +120,26 @@ def may_pass(status: int) -> bool:
 
 
 class NoReply(Exception):
-    """No complete reply came; `arrived`: the request may have reached the server, which may charge for it."""
+    """No complete reply came.
 
-    def __init__(self, reason: str, *, arrived: bool, timed_out: bool = False) -> None:
+    Attributes:
+        arrived: the request may have reached the server, which may charge for it.
+        oversized: the reply is longer than is read, as that to the same request would be again.
+        cause: the reason in words that hold no text and no address.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        arrived: bool,
+        timed_out: bool = False,
+        oversized: bool = False,
+        cause: str | None = None,
+    ) -> None:
         super().__init__(reason)
-        self.arrived, self.timed_out = arrived, timed_out
+        self.arrived, self.timed_out, self.oversized = arrived, timed_out, oversized
+        self.cause = cause or reason
 
 
 class JsonServer:
@@ -198,11 +216,11 @@ class JsonServer:
                 return Reply(reply.status, found, reply.headers)
         # `from None`, as the cause holds the address.
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
-            raise NoReply(self._describe_problem(problem), arrived=False) from None
+            raise self._broken(problem, arrived=False) from None
         except TimeoutError:
             raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
         except (aiohttp.ClientError, OSError) as problem:
-            raise NoReply(self._describe_problem(problem), arrived=True) from None
+            raise self._broken(problem, arrived=True) from None
 
     async def _read_body(self, reply: ClientResponse, read: Callable[[bytes], None] | None) -> bytes:
         streams = read is not None and 200 <= reply.status < 300 and reply.content_type == _EVENTS
@@ -214,14 +232,15 @@ class JsonServer:
         async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
             body += piece
             if len(body) > self._most:
-                raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True)
+                raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True, oversized=True)
             if streams and read is not None:
                 read(piece)
         return bytes(body)
 
-    def _describe_problem(self, problem: Exception) -> str:
+    def _broken(self, problem: Exception, *, arrived: bool) -> NoReply:
         message = " ".join(str(problem).split())[:300]  # it may quote what the server sent
-        return remove_secrets(message or type(problem).__name__, self._secrets)
+        reason = remove_secrets(message or type(problem).__name__, self._secrets)
+        return NoReply(reason, arrived=arrived, cause="the connection failed")
 
     def _open_session(self) -> ClientSession:
         import aiohttp
@@ -229,7 +248,24 @@ class JsonServer:
         limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
         # ConcurrentModel limits the calls in flight; a second limit here would only hide it.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+        if self._root.startswith("http:"):
+            _open_gradually(connector)
         headers = {"accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
             connector=connector, timeout=limits, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         )
+
+
+def _open_gradually(connector: TCPConnector) -> None:
+    """Have few connections be opened at a time.
+
+    Servers of one machine often queue five; what more comes at once is dropped by the system and repeated after ever
+    longer pauses, of half a minute in the end. Servers behind TLS queue thousands, and to open one takes long.
+    """
+    gate, open_connection = asyncio.Semaphore(_OPENED_AT_ONCE), connector._create_connection
+
+    async def wait_and_open(*args: Any, **kwargs: Any) -> ResponseHandler:
+        async with gate:
+            return await open_connection(*args, **kwargs)
+
+    connector._create_connection = wait_and_open  # type: ignore[method-assign]

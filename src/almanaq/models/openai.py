@@ -33,6 +33,7 @@ from almanaq.models.http import (
 from almanaq.models.openai_replies import (
     LEAST_LIMIT,
     ChatStream,
+    check_encoding,
     count_cached_tokens,
     decode_body,
     find_output_limit,
@@ -154,7 +155,12 @@ class OpenAIModel:
                 message = (
                     read_error_message(json.dumps(content).encode()) if "error" in content else "the stream broke off"
                 )
-                raise FailedCall(f"the reply is not whole: {redact_keys(message)}", usage=Usage(calls=1), sure=False)
+                raise FailedCall(
+                    f"the reply is not whole: {redact_keys(message)}",
+                    usage=Usage(calls=1),
+                    sure=False,
+                    cause="a stream that broke off",
+                )
         else:
             content = decode_body(reply.body, base_url=self._base_url, served=self._served)
         usage = self._read_usage(content, prompt)
@@ -163,6 +169,7 @@ class OpenAIModel:
         self._check_prompt_read(content, prompt, usage)
         try:
             completion = read_completion(content, usage)
+            check_encoding(completion.text, reply.body, usage)
         except FailedCall as failure:
             failure.at_once = failure.cut and self._give_room(content, options, prompt)
             if failure.cut and not failure.at_once and not self._far:
@@ -403,7 +410,7 @@ class OpenAIEmbedder:
         try:
             reply = await self._server.post("/embeddings", request)
         except NoReply as problem:
-            raise make_connection_error(problem, base_url=self._base_url, served=self.usage.calls > 0) from problem
+            raise make_connection_error(problem, base_url=self._base_url, served=self._width is not None) from problem
         if not reply.succeeded:
             message = read_error_message(reply.body)
             refused = find_refused_feature(reply.status, message, request)
@@ -417,9 +424,9 @@ class OpenAIEmbedder:
                 model=self._model,
                 base_url=self._base_url,
                 retry_after=read_retry_after(reply.headers, message),
-                served=self.usage.calls > 0,
+                served=self._width is not None,
             )
-        content = decode_body(reply.body, base_url=self._base_url, served=self.usage.calls > 0)
+        content = decode_body(reply.body, base_url=self._base_url, served=self._width is not None)
         input_tokens = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
         usage = Usage(calls=1, input_tokens=input_tokens or 0, money=None)
         vectors = self._read_vectors(content, len(texts), usage)

@@ -255,11 +255,13 @@ def make_status_error(
 def make_connection_error(problem: NoReply, *, base_url: str, served: bool) -> ModelError:
     """Return the error for a call without a reply; a server that answered before may recover, so it is retried."""
     if problem.timed_out:
-        return FailedCall(str(problem), usage=_ONE_CALL, sure=False, cause="no reply in time")
+        return FailedCall(str(problem), usage=_ONE_CALL, sure=False, cause=problem.cause)
     if served or problem.arrived:
         usage = Usage(calls=int(problem.arrived))
         message = f"the connection to {base_url} failed ({problem})"
-        return FailedCall(message, usage=usage, sure=not problem.arrived, cause="the connection failed")
+        failure = FailedCall(message, usage=usage, sure=not problem.arrived, cause=problem.cause)
+        failure.reached, failure.retryable = problem.arrived, not problem.oversized
+        return failure
     return ModelError(f"no server at {base_url} can be reached ({problem}): set OPENAI_BASE_URL, or start the server")
 
 
@@ -325,29 +327,42 @@ def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
 
 
 def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
-    """Return the JSON object of a reply. Raises FailedCall; ModelError where no server ever spoke the protocol."""
+    """Return the JSON object of a reply; raises FailedCall, for what may be no server of the protocol with `setup`."""
     try:
-        content = json.loads(body)  # which detects UTF-16 and UTF-32
+        content = load_json(body)
     except (ValueError, RecursionError) as problem:
-        if not served and not body.lstrip().startswith(b"{"):
-            raise _protocol_error(base_url, body) from problem
-        raise FailedCall(
-            f"the reply is not JSON: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
-        ) from problem
+        known = served or body.lstrip().startswith(b"{")
+        raise _make_protocol_error("a reply that is not JSON", base_url, body, known) from problem
     if not isinstance(content, dict) or not {"choices", "data", "error", "usage"} & set(content):
-        if not served:
-            raise _protocol_error(base_url, body)
-        raise FailedCall(
-            f"the reply is not a chat completion: {redact_keys(repr(body[:80]))}", usage=_ONE_CALL, sure=False
-        )
+        raise _make_protocol_error("a reply that is not of the OpenAI protocol", base_url, body, served)
     return content
 
 
-def _protocol_error(base_url: str, body: bytes) -> ModelError:
-    return ModelError(
+def load_json(body: bytes) -> Any:
+    """Return the content of JSON in UTF-8, UTF-16 or UTF-32; what is invalid in UTF-8 is read as U+FFFD."""
+    try:
+        return json.loads(body)
+    except UnicodeDecodeError:
+        return json.loads(body.decode("utf-8", "replace"))
+
+
+def check_encoding(text: str, body: bytes, usage: Usage) -> None:
+    """Raise UnusableReply where the text read from a body holds characters in place of invalid bytes."""
+    if "\ufffd" in text:
+        try:
+            body.decode()
+        except UnicodeDecodeError as problem:
+            cause = "a reply that is not valid UTF-8"
+            raise UnusableReply(f"the model's text is {cause}: {problem}", usage=usage, cause=cause) from problem
+
+
+def _make_protocol_error(cause: str, base_url: str, body: bytes, known: bool) -> FailedCall:
+    setup = ModelError(
         f"the server at {base_url} does not speak the OpenAI protocol: set OPENAI_BASE_URL to the address that ends"
         f" before /chat/completions, often in /v1. Its reply began {redact_keys(repr(body[:60]))}"
     )
+    message = f"{cause} came: {redact_keys(repr(body[:80]))}"
+    return FailedCall(message, usage=_ONE_CALL, sure=False, cause=cause, setup=None if known else setup)
 
 
 def read_text(content: Mapping[str, Any]) -> str:
@@ -489,7 +504,7 @@ class ChatStream:
             self.ended = True
             return
         try:
-            event = json.loads(data)
+            event = load_json(data)
             self._usage = event.get("usage") or self._usage
             self._error = event.get("error") or self._error
             for choice in (event.get("choices") or ())[:1]:

@@ -97,6 +97,8 @@ class Prompt:
         usual_output_tokens: the length of nearly every reply, for a budget without room for the longest; None: as
             `max_output_tokens`. Not part of the request's identity.
         schema_text: `schema` as cache keys hold it, where many requests share it; else it is written for each.
+        divisible: what it asks is asked again in parts where it fails, so that it is tried less often. Not part of the
+            request's identity.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Prompt:
     likelihood: bool = False
     usual_output_tokens: int | None = field(default=None, compare=False, repr=False)
     schema_text: str | None = field(default=None, compare=False, repr=False)
+    divisible: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,15 +117,24 @@ async def _is_listening(address: str) -> bool:
 
 
 async def _list_models(address: str, key: str, seconds: float) -> tuple[str, ...] | None:
+    with suppress(NoReply, ValueError):
+        return await _ask_for_models(address, key, seconds)
+    return None
+
+
+async def _ask_for_models(address: str, key: str, seconds: float) -> tuple[str, ...]:
+    """Return the models that a server lists; raises NoReply, or ValueError for a reply that is no list of models."""
     headers = {"authorization": f"Bearer {key}"}
     server = JsonServer(address, headers, timeout=seconds, secrets=(key,), most_bytes=_LIST_BYTES)
-    with suppress(NoReply, ValueError, LookupError, TypeError, AttributeError):
-        reply = await server.get("/models")
-        if reply.succeeded:
-            names = [item["id"] for item in json.loads(reply.body)["data"]]
-            # A server is not trusted: names that are safe to print and to pass back.
-            return tuple(n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME)
-    return None
+    reply = await server.get("/models")
+    if not reply.succeeded:
+        raise ValueError(f"it answers {reply.status}")
+    try:
+        names = [item["id"] for item in json.loads(reply.body)["data"]]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
+        raise ValueError("its reply is no list of models") from problem
+    # A server is not trusted: names that are safe to print and to pass back.
+    return tuple(n for n in names if isinstance(n, str) and n.isprintable() and 0 < len(n) <= _LONGEST_NAME)
 
 
 PROVIDERS = ("openai", "azure", *DEFAULT_PORTS)
@@ -176,6 +185,7 @@ def call_timeout(usual: float) -> float:
 
 AUTO = "auto"
 _REMOTE_SECONDS = 3.0
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +198,10 @@ class ModelChoice:
 
 
 def choose_model() -> ModelChoice:
-    """Pick the model of OPENAI_BASE_URL, of a server on this machine, or of weights here; else `local`."""
+    """Pick the model of OPENAI_BASE_URL, of a server on this machine, or of weights here; else `local`.
+
+    Raises ModelError where OPENAI_BASE_URL is set and does not lead to one model: nothing else takes its place.
+    """
     address = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
     if address:
         return _choose_from_environment(address)
@@ -222,12 +235,20 @@ def _choose_from_environment(address: str) -> ModelChoice:
     shown = redact_address(address)
     if name := os.environ.get("OPENAI_MODEL"):
         return ModelChoice(f"openai:{name}", shown, "OPENAI_BASE_URL and OPENAI_MODEL")
-    names = list_models(address, os.environ.get("OPENAI_API_KEY") or NO_KEY, _REMOTE_SECONDS)
-    writers = Server("openai", address, names or ()).writers
-    if len(writers) == 1:
-        return ModelChoice(f"openai:{writers[0]}", shown, "OPENAI_BASE_URL; the only model there")
-    state = "does not say which models it has" if names is None else f"has {len(writers):,} models"
-    return ModelChoice("local", None, f"{shown} {state}: set OPENAI_MODEL, or give --model openai:NAME")
+    name_it = "set OPENAI_MODEL, or give --model openai:NAME"
+    try:
+        names = run_sync(_ask_for_models(address, os.environ.get("OPENAI_API_KEY") or NO_KEY, _REMOTE_SECONDS))
+    except NoReply as problem:
+        state, remedy = f"gives no reply ({problem})", "start the server, or correct or unset OPENAI_BASE_URL"
+    except ValueError as problem:
+        state, remedy = f"does not say which models it has ({problem})", f"{name_it}; or check OPENAI_API_KEY"
+    else:
+        writers = Server("openai", address, names).writers
+        if len(writers) == 1:
+            return ModelChoice(f"openai:{writers[0]}", shown, "OPENAI_BASE_URL; the only model there")
+        some = f" ({', '.join(writers[:_MOST_NAMED])}{', …' * (len(writers) > _MOST_NAMED)})" * bool(writers)
+        state, remedy = f"lists {len(writers):,} models{some}", name_it
+    raise ModelError(f"auto takes the model of OPENAI_BASE_URL, but {shown} {state}: {remedy}; or give --model local")
 
 
 SMALL_PARAMETERS = 4e9

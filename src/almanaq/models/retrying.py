@@ -40,6 +40,7 @@ class FailedCall(ModelCallError):
         tries: how often the request was made.
         usage: the cost of the failed attempts, which budgets must count.
         sure: False when the server may have charged more than `usage`, as no complete reply came.
+        reached: False when the request did not reach the server.
         setup: the error that this is unless another text is answered: the key, the address or the model is wrong.
     """
 
@@ -49,6 +50,7 @@ class FailedCall(ModelCallError):
     retryable: bool = True
     usage: Usage = NO_USAGE
     sure: bool = True
+    reached: bool = True
     cause: str = "the call failed"
     at_once: bool = False
     too_long: bool = False
@@ -56,6 +58,11 @@ class FailedCall(ModelCallError):
     cut: bool = False
     setup: ModelError | None = None
     tries: int = 1
+
+    @property
+    def befalls_others(self) -> bool:
+        """Whether other requests would fail now as well: the server is over its limit, or cannot be reached."""
+        return self.too_many or not self.reached
 
 
 class UnusableReply(FailedCall):
@@ -98,6 +105,8 @@ def seconds_to_wait(attempt: int, failure: FailedCall, *, base: float = _BASE_WA
     return (most + jitter) / 2 * _TOO_MANY_FACTOR if failure.too_many else jitter
 
 
+_DIVISIBLE_ATTEMPTS = 2
+"""Attempts for a request whose parts are tried next; one where each may be charged for without a reply."""
 _MAX_FORMS = 6
 """How many request features a server may refuse, one after the other."""
 
@@ -127,10 +136,15 @@ class RetryingModel:
                     forms += 1
                     continue
                 attempt += 1
-                if not known.retryable or attempt == self._attempts:
+                if not known.retryable or attempt >= self._most_attempts(prompt, known):
                     known.usage, known.tries = spent, attempt
                     raise known from failure
                 await asyncio.sleep(seconds_to_wait(attempt - 1, known, base=self._base))
+
+    def _most_attempts(self, prompt: Prompt, failure: FailedCall) -> int:
+        if not prompt.divisible or failure.befalls_others:
+            return self._attempts
+        return min(self._attempts, _DIVISIBLE_ATTEMPTS if failure.sure else 1)
 
 
 class DeadlineModel:

@@ -1,0 +1,147 @@
+"""Servers that fail now and then, or over one text: what can be answered is, and each failure names its cause."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+
+import almanaq
+from almanaq.errors import ModelCallError, ModelError
+from almanaq.models.http import JsonServer, NoReply
+from almanaq.suql.result import Result
+from almanaq_bench.testing import StandInServer, replies_from
+from almanaq_bench.testing.outcome import Outcome
+
+Twist = Callable[[str, Any, Outcome], Outcome]
+NOTES = [f"Stay {n}. " + ("A calm room." if n % 2 else "A loud street.") for n in range(12)]
+QUERY = "SELECT id FROM stays WHERE answer(note, 'is it calm?') = 'Yes' ORDER BY id"
+BAD = 3
+HTML = Outcome(200, b"<html>Bad gateway</html>", {"content-type": "text/html"})
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("almanaq.models.retrying.seconds_to_wait", lambda *_, **__: 0.0)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-some-key")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, twist: Twist, **options: Any) -> tuple[Result, int]:
+    """Return the result of the query, and how many requests the server got."""
+    with StandInServer(replies_from(lambda text, _: "Yes" if "calm" in text else "No"), twist=twist) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        options = {"model": "openai:any", "cache": False} | options
+        with almanaq.connect({"stays": {"id": list(range(12)), "note": NOTES}}, **options) as connection:
+            return connection.sql(QUERY), len(server.ledger.requests)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 6, 12])
+@pytest.mark.parametrize(
+    ("failure", "cause"),
+    [
+        (Outcome.error(500, "no"), "HTTP 500"),
+        (Outcome.error(504, "no"), "HTTP 504"),
+        (HTML, "a reply that is not JSON"),
+        (Outcome(200, b""), "a reply that is not JSON"),
+        (Outcome(200, b"null"), "a reply that is not of the OpenAI protocol"),
+        (Outcome(200, b"{}", cut=True), "the connection failed"),
+        (Outcome(200, b" " * 5_000_000), "the reply is longer than 4,194,304 bytes"),
+    ],
+)
+def test_one_text_that_fails_costs_no_other_its_answer(
+    monkeypatch: pytest.MonkeyPatch, failure: Outcome, cause: str, batch: int
+) -> None:
+    def twist(_: str, request: Any, right: Outcome) -> Outcome:
+        return failure if f"Stay {BAD}." in json.dumps(request) else right
+
+    result, asked = run(monkeypatch, twist, batch=batch)
+    assert result.rows == [(n,) for n in range(12) if n % 2 and n != BAD]
+    assert [(each.row, each.reason) for each in result.unknown] == [(str(BAD), cause)]
+    assert result.trace.physical_calls == asked
+    assert asked <= 12 + 3 * batch
+
+
+def test_a_bad_text_and_a_small_budget_make_no_more_calls_than_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def twist(_: str, request: Any, right: Outcome) -> Outcome:
+        asked.append(request)
+        return Outcome.error(500, "no") if f"Stay {BAD}." in json.dumps(request) else right
+
+    with pytest.raises(almanaq.BudgetExceeded):
+        run(monkeypatch, twist, batch=6, max_calls=8)
+    assert len(asked) <= 8
+
+
+def test_a_server_that_takes_too_long_for_many_texts_is_asked_about_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALMANAQ_TIMEOUT", "2")
+
+    def twist(_: str, request: Any, right: Outcome) -> Outcome:
+        return replace(right, wait=20.0 if json.dumps(request["messages"]).count("Stay ") > 3 else 0.0)
+
+    result, _ = run(monkeypatch, twist, batch=6)
+    assert (len(result.rows), result.trace.unknown_calls) == (6, 0)
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+@pytest.mark.parametrize("first", [HTML, Outcome(200, b""), Outcome(200, b"null"), Outcome(200, b"[1, 2]")])
+@pytest.mark.parametrize("wait", [0.0, 0.2])
+def test_an_odd_reply_that_comes_first_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, first: Outcome, wait: float, batch: int
+) -> None:
+    replies = iter([replace(first, wait=wait)])
+    result, _ = run(monkeypatch, lambda _path, _request, right: next(replies, right), batch=batch)
+    assert (len(result.rows), result.trace.unknown_calls) == (6, 0)
+
+
+@pytest.mark.parametrize("batch", [1, 6])
+def test_where_nothing_speaks_the_protocol_the_address_is_named(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    with pytest.raises(ModelError, match="does not speak the OpenAI protocol: set OPENAI_BASE_URL") as caught:
+        run(monkeypatch, lambda *_: HTML, batch=batch)
+    assert not isinstance(caught.value, ModelCallError)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_bytes_that_are_no_text_matter_where_they_are_read(monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
+    def twist(_: str, request: Any, right: Outcome) -> Outcome:
+        if f"Stay {BAD}." not in json.dumps(request):
+            return right
+        quotes = b'quotes\\": ['
+        assert quotes in right.body
+        elsewhere = right.body.replace(b"{", b'{"x": "\xff", ', 1)
+        return replace(right, body=right.body.replace(quotes, quotes + b'\\"\xe9\\"') if inside else elsewhere)
+
+    result, _ = run(monkeypatch, twist, batch=1)
+    assert result.trace.unknown_calls == inside
+    assert all(each.reason == "a reply that is not valid UTF-8" for each in result.unknown)
+
+
+@pytest.mark.parametrize(("scheme", "most"), [("http", 4), ("https", 20)])
+def test_servers_of_one_machine_are_not_run_over(monkeypatch: pytest.MonkeyPatch, scheme: str, most: int) -> None:
+    """Their queue of connections is short, and what does not fit waits for long."""
+    opening, reached = 0, 0
+
+    async def open_connection(*_: object) -> None:
+        nonlocal opening, reached
+        opening += 1
+        reached = max(reached, opening)
+        await asyncio.sleep(0.01)
+        opening -= 1
+        raise aiohttp.ClientConnectionError("closed")
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", open_connection)
+
+    async def ask_all() -> list[object]:
+        server = JsonServer(f"{scheme}://127.0.0.1:9", {}, timeout=30)
+        replies = [server.post("/chat/completions", b"{}") for _ in range(20)]
+        found = await asyncio.gather(*replies, return_exceptions=True)
+        await server.close()
+        return list(found)
+
+    assert all(isinstance(each, NoReply) for each in asyncio.run(ask_all()))
+    assert reached == most
