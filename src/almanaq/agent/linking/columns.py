@@ -174,9 +174,10 @@ def _price_scale(values: Sequence[str]) -> tuple[str, ...]:
 def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the texts by which a column says yes and no; None for other columns."""
     for says_yes, says_no in _YES_NO:
-        yes, no = ([v for v in values if v.strip().casefold() in said.split()] for said in (says_yes, says_no))
+        spelled = (said.split() or [""] for said in (says_yes, says_no))
+        yes, no = ([v for v in values if v.strip().casefold() in said] for said in spelled)
         held = {value.strip().casefold() for value in (*yes, *no)}
-        if not yes or len(yes) + len(no) + values.count("") < len(values):
+        if not yes or not {*yes, *no, ""} >= {*values}:
             continue
         if says_yes == "active" and "active" not in column.words:
             continue
