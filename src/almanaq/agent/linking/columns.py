@@ -89,14 +89,14 @@ class LinkedColumn:
         return refers or ends or is_key or numbered or self.numbers or folded in ("rowid", "index")
 
     @property
-    def row_noun(self) -> tuple[str, ...] | None:
-        """What one row is called by a name that may number the rows ("order" of `order_no`); None by other names."""
+    def row_noun(self) -> tuple[str, ...]:
+        """What one row is called by a name that may number the rows ("order" of `order_no`); () by other names."""
         first = self.relation.columns[0].name == self.column.name and "int" in self.column.type.casefold()
         if not first or self.column.private:
-            return None
+            return ()
         if self.words[-1:] in _NUMBERING:
             return self.words[:-1]
-        return self.words if len(self.words) == 1 and english().is_row_noun(self.name.casefold()) else None
+        return self.words if len(self.words) == 1 and english().is_row_noun(self.name.casefold()) else ()
 
     @property
     def names_rows(self) -> bool:
@@ -299,7 +299,8 @@ def fact_columns(
         if best is not None and len(shown) < most:
             shown.setdefault(best.name, best)
     for column in columns:
-        if len(shown) < most and column.kind != "prose" and (column.numbers or not column.is_identifier):
+        says_number = column.numbers and column.words[-1:] != ("id",)
+        if len(shown) < most and column.kind != "prose" and (says_number or not column.is_identifier):
             shown.setdefault(column.name, column)
     for column in columns:
         if "site" in column.roles and column.kind == "text":
