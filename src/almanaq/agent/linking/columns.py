@@ -89,14 +89,14 @@ class LinkedColumn:
         return refers or ends or is_key or numbered or self.numbers or folded in ("rowid", "index")
 
     @property
-    def row_noun(self) -> tuple[str, ...] | None:
-        """What one row is called by a name that may number the rows ("order" of `order_no`); None by other names."""
+    def row_noun(self) -> tuple[str, ...]:
+        """What one row is called by a name that may number the rows ("order" of `order_no`); () by other names."""
         first = self.relation.columns[0].name == self.column.name and "int" in self.column.type.casefold()
         if not first or self.column.private:
-            return None
+            return ()
         if self.words[-1:] in _NUMBERING:
             return self.words[:-1]
-        return self.words if len(self.words) == 1 and english().is_row_noun(self.name.casefold()) else None
+        return self.words if len(self.words) == 1 and english().is_row_noun(self.name.casefold()) else ()
 
     @property
     def names_rows(self) -> bool:
@@ -174,9 +174,10 @@ def _price_scale(values: Sequence[str]) -> tuple[str, ...]:
 def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """Return the texts by which a column says yes and no; None for other columns."""
     for says_yes, says_no in _YES_NO:
-        yes, no = ([v for v in values if v.strip().casefold() in said.split()] for said in (says_yes, says_no))
+        spelled = (said.split() or [""] for said in (says_yes, says_no))
+        yes, no = ([v for v in values if v.strip().casefold() in said] for said in spelled)
         held = {value.strip().casefold() for value in (*yes, *no)}
-        if not yes or len(yes) + len(no) + values.count("") < len(values):
+        if not yes or not {*yes, *no, ""} >= {*values}:
             continue
         if says_yes == "active" and "active" not in column.words:
             continue
@@ -298,7 +299,8 @@ def fact_columns(
         if best is not None and len(shown) < most:
             shown.setdefault(best.name, best)
     for column in columns:
-        if len(shown) < most and column.kind != "prose" and (column.numbers or not column.is_identifier):
+        says_number = column.numbers and column.words[-1:] != ("id",)
+        if len(shown) < most and column.kind != "prose" and (says_number or not column.is_identifier):
             shown.setdefault(column.name, column)
     for column in columns:
         if "site" in column.roles and column.kind == "text":

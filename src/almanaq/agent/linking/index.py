@@ -287,9 +287,6 @@ class CatalogIndex:
     def _has_relation(self, words: Sequence[str]) -> bool:
         return any(tuple(words) == relation_words(relation) for relation in self.catalog.relations)
 
-    def _names_other(self, noun: tuple[str, ...], relation: Relation) -> bool:
-        return any(noun == relation_words(other) for other in self.catalog.relations if other is not relation)
-
     def _index_relation(self, relation: Relation) -> None:
         words, said = relation_words(relation), head_words(relation.description)
         known = english()
@@ -301,7 +298,7 @@ class CatalogIndex:
         add(words, 1.06)
         add(("".join(words),), 1.0)
         for column in self.columns[relation.name][:1]:
-            add(column.row_noun or () if column.numbers else (), 1.06)
+            add(column.row_noun if column.numbers else (), 1.06)
         add(tuple(stem(known.abbreviations.get(word, word)) for word in words), 1.0)
         for name in other_names(relation.description):
             add(name, 1.0)
@@ -404,7 +401,9 @@ class CatalogIndex:
     def _index_values(self, column: LinkedColumn) -> LinkedColumn:
         """Make the values of a column findable; give the column with what they say of its kind."""
         noun = column.row_noun
-        if noun is not None and not self._names_other(noun, column.relation):
+        if noun and not any(
+            noun == relation_words(other) for other in self.catalog.relations if other is not column.relation
+        ):
             column = replace(column, numbers=self._is_unique(column.relation.name, column.name))
         if column.may_be_flag and {*map(str, self._read(column.relation.name, column.name, 3))} == {"0", "1"}:
             return replace(column, kind="boolean", yes=("1",), no=("0",))
