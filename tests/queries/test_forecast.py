@@ -277,7 +277,8 @@ def test_sql_keeps_a_limit_that_was_set(
     above: int | None, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "stays.csv"
-    file.write_text("id,note\n" + "".join(f'{i},"{note}"\n' for i, note in zip(STAYS["id"], STAYS["note"], strict=True)))
+    rows = zip(STAYS["id"], STAYS["note"], strict=True)
+    file.write_text("id,note\n" + "".join(f'{number},"{note}"\n' for number, note in rows))
     flag = [] if above is None else ["--confirm-above", str(above)]
     with StandInServer(reading(1000)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
