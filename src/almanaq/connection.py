@@ -9,8 +9,16 @@ from functools import cache as cached
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from almanaq.dbapi import Cursor, ErrorHandler, ErrorsAsAttributes, Row
-from almanaq.errors import UsageError
-from almanaq.options import OPTIONS, QUERY_OPTIONS, Accuracy, Options, choose_options, describe_options
+from almanaq.errors import UsageError, check_text
+from almanaq.options import (
+    CONNECTION_OPTIONS,
+    OPTIONS,
+    QUERY_OPTIONS,
+    Accuracy,
+    Options,
+    choose_options,
+    describe_options,
+)
 
 if TYPE_CHECKING:
     from almanaq.agent.checked import Checked, CheckedAnswers
@@ -160,6 +168,8 @@ class Connection(ErrorsAsAttributes):
         """
         from almanaq.agent.checked import measure_checked
 
+        check_text(question, "the question")
+        check_text(suql, "the query")
         made = measure_checked(question, suql, by, self.engine)
         self.checked.put(made)
         return made
@@ -227,8 +237,8 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UnknownNameError: ...did you mean 'name'...
         """
-        chosen = self._with_accuracy(suql, options, accuracy)
-        return self.engine.run(self.translate(suql, dialect, options), params, options=chosen)
+        query = self.translate(suql, dialect, options)
+        return self.engine.run(query, params, options=self._with_accuracy(suql, options, accuracy))
 
     def translate(self, suql: str, dialect: str | None = None, options: Options | None = None) -> str:
         """Return a query in the dialect of the source's engine.
@@ -245,8 +255,10 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UnsupportedError: the query cannot be carried over from postgres to duckdb: ...
         """
+        check_text(suql, "the query")
         engine = self.engine
         chosen = engine.options if options is None else options.over(engine.options)
+        OPTIONS["dialect"].check(dialect)
         read = chosen.dialect if dialect is None else dialect
         if read is None or read == engine.dialect:
             return suql
@@ -298,8 +310,8 @@ class Connection(ErrorsAsAttributes):
             expected: 1 row, 1 call
         2. output ...
         """
-        chosen = self._with_accuracy(suql, options)
-        return self.engine.explain(self.translate(suql, dialect, options), params, verbose=verbose, options=chosen)
+        query = self.translate(suql, dialect, options)
+        return self.engine.explain(query, params, verbose=verbose, options=self._with_accuracy(suql, options))
 
     def analyze(self, suql: str, params: Parameters | None = (), *, options: Options | None = None) -> Explanation:
         """Run a query; return its plan with the predicted and the actual rows and calls side by side.
@@ -629,6 +641,8 @@ def connect(
     """
     given = locals()  # the schema of options names the arguments, so this body does not
     options = choose_options(options, {each.name: given[each.name] for each in QUERY_OPTIONS})
+    for each in CONNECTION_OPTIONS:
+        each.check(given[each.name])
 
     from almanaq.agent.checked import Checked, CheckedAnswers, examples_beside, read_examples
     from almanaq.engines.open_source import open_database
@@ -708,8 +722,7 @@ def _model_settings(
     from almanaq.models.protocols import LanguageModel
 
     given = {name: value for name, value in limits.items() if value is not None}
-    for name, value in given.items():
-        OPTIONS[name].check(value)
+    for name in given:
         if not isinstance(model, str):
             raise UsageError(f"{name}: the model is opened already, as {type(model).__name__}: give it there")
     if batch is None:

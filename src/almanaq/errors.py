@@ -387,6 +387,17 @@ def nearest(name: str, known: Sequence[str], *, most: int = 3, alike: float = 0.
     return [spelled[each] for each in near]
 
 
+def check_text(value: object, what: str) -> None:
+    """Raise UsageError for a value that is not text.
+
+    >>> check_text(None, "the query")
+    Traceback (most recent call last):
+    almanaq.errors.UsageError: the query must be text, not NoneType
+    """
+    if not isinstance(value, str):
+        raise UsageError(f"{what} must be text, not {type(value).__name__}")
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error of another library says: the rest is its picture of the statement."""
     return str(error).strip().split("\n", 1)[0] or type(error).__name__

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from numbers import Real
+from os import PathLike
 from typing import Any, Literal
 
 from almanaq.errors import UsageError, suggest
@@ -87,11 +90,15 @@ class Option:
         )
 
     def check(self, value: Any) -> None:
+        """Raise UsageError for a value of another type, or out of its range; None is none of either."""
         if value is None:
             return
+        name = "path" if self.metavar == "FILE" else self.annotation.removesuffix(" | None")
+        if name in _TYPES and not (type_ := _TYPES[name]).holds(value):
+            raise UsageError(f"{self.name}: {value!r} is not {type_.words}")
         if self.choices and value not in self.choices:
             raise UsageError(f"{self.name}: {value!r} is unknown{suggest(str(value), list(self.choices))}")
-        if self.least is None and self.above is None:
+        if name not in _TYPES or (self.least is None and self.above is None):
             return
         low = value >= self.least if self.least is not None else value > self.above
         if low and value < math.inf and (self.most is None or value <= self.most):
@@ -204,6 +211,26 @@ def _option(default: Any, help: str, **declared: Any) -> Any:
     """Declare an option of queries; its name and type are those of the field."""
     return field(default=_Unset(default), metadata={"option": Option(default=default, help=help, **declared)})
 
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type of options: what it is called in messages, and whether a value is of it."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+_NUMBER = _Type("a number", lambda value: isinstance(value, Real | Decimal))
+_TYPES: Mapping[str, _Type] = {
+    "int": _NUMBER,
+    "float": _NUMBER,
+    "bool": _Type("True or False", lambda value: not isinstance(value, str) and value in (True, False)),
+    "str": _Type("text", lambda value: isinstance(value, str)),
+    "path": _Type("a path", lambda value: isinstance(value, str | PathLike)),
+    "Accuracy": _Type("an almanaq.Accuracy", lambda value: isinstance(value, Accuracy)),
+    "Sequence[str]": _Type("a list of texts", lambda value: isinstance(value, Collection) and type(value) is not str),
+}
+"""By the annotations of options; those of models and the like are checked where they are opened."""
 
 _COPIED = "(copied)"
 """Marks, among the choices given, that `replace` hands on values that nobody may have given."""
@@ -406,6 +433,9 @@ class Options:
             elif not copied or value != default:
                 given.add(name)
         object.__setattr__(self, "given", frozenset(given))
+        for option in QUERY_OPTIONS:
+            if option.name in given:
+                option.check(getattr(self, option.name))
 
     def over(self, base: Options) -> Options:
         """Return these choices, and those of `base` where none was given here.
@@ -597,10 +627,7 @@ def pydantic_fields(surface: Literal["http", "setting"]) -> Any:
 def choose_options(options: Options | None, named: Mapping[str, Any]) -> Options:
     """Return the options with those named by themselves in their place; raise UsageError for one out of range."""
     given = {name: value for name, value in named.items() if value is not None}
-    chosen = replace(options or Options(), **given)
-    for option in QUERY_OPTIONS:
-        option.check(getattr(chosen, option.name))
-    return chosen
+    return replace(options or Options(), **given)
 
 
 def describe_options(options: Sequence[Option], indent: str) -> str:

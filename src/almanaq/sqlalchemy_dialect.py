@@ -166,11 +166,14 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 def _option(name: str, text: str) -> Any:
     """Return an argument of `connect` that a URL holds as text."""
     known = {option.name: option for option in OPTIONS.values() if option.url}
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}")
     try:
         return known[name].from_text(text)
     except (KeyError, ValueError) as error:
-        listed = ", ".join(sorted(known))
-        raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}") from error
+        wanted = "true or false" if known[name].python_type is bool else "a number"
+        raise exc.ArgumentError(f"almanaq:///…?{name}={text}: {name} takes {wanted}") from error
 
 
 def _relation(connection: Any, name: str, schema: str | None) -> Relation:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from almanaq.benchmark import import_bench
-from almanaq.errors import UsageError
+from almanaq.errors import UsageError, check_text
 
 if TYPE_CHECKING:
     from almanaq.corpus.table import Corpus, Field, Table
@@ -372,6 +373,9 @@ def _check_embedder(embedder: str | Embedder | None) -> None:
 
 
 def _check(question: str) -> None:
+    check_text(question, "the question")
+    if re.search("[\ud800-\udfff]", question):
+        raise UsageError("the question holds half a character (a lone surrogate): it is not UTF-8 text")
     if not question.strip():
         raise UsageError("the question is empty")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from decimal import Decimal
 
+import numpy
 import pytest
 
 import almanaq
@@ -41,6 +43,23 @@ def test_a_number_below_its_range_is_refused_everywhere(name):
     wrong = (option.above if option.above is not None else option.least - 1) or 0
     with pytest.raises(UsageError, match=name):
         almanaq.connect({"t": {"a": [1]}}, **{name: wrong})
+
+
+OF_NO_TYPE = object()
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("model", "embedder", "batch")])
+def test_a_value_of_no_type_of_an_option_is_refused_everywhere(name):
+    for wrong in (OF_NO_TYPE, "5" if OPTIONS[name].python_type is not str else OF_NO_TYPE):
+        with pytest.raises(UsageError, match=name):
+            almanaq.connect({"t": {"a": [1]}}, **{name: wrong})
+        if name in {option.name for option in QUERY_OPTIONS}:
+            with pytest.raises(UsageError, match=name):
+                Options(**{name: wrong})
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    assert Options(max_calls=numpy.int64(5), deadline=numpy.float32(2), max_money=Decimal(1)).max_calls == 5
 
 
 def test_bounds_lower_and_never_raise():

@@ -197,3 +197,16 @@ def test_a_catalog_shows_itself_on_a_screen() -> None:
     assert len(lines) == 21
     assert max(map(len, lines)) <= 120
     assert lines[-1] == "… and 20 more"
+
+
+@pytest.mark.parametrize("value", [None, 5, b"SELECT 1"])
+def test_what_is_no_text_is_no_query_and_no_question(value):
+    with almanaq.connect({"t": {"a": [1]}}) as connection:
+        chat, tables = connection.chat(), almanaq.tables({"t": {"a": [1]}})
+        cursor = connection.cursor()
+        for take in (connection.sql, connection.explain, connection.analyze, cursor.execute, connection.translate):
+            with pytest.raises(UsageError, match="the query must be text"):
+                take(value)
+        for take in (connection.ask, chat.ask, tables.find, lambda question: connection.confirm(question, "SELECT 1")):
+            with pytest.raises(UsageError, match="the question must be text"):
+                take(value)

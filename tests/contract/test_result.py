@@ -74,6 +74,13 @@ def test_whatever_reads_arrow_reads_it(result):
         assert database.sql("FROM result ORDER BY n").fetchall() == result.rows
 
 
+def test_two_columns_of_a_name_are_told_to_who_wants_polars(connection):
+    result = connection.sql("SELECT 1 AS a, 2 AS a")
+    assert list(result.df().columns) == ["a", "a"]
+    with pytest.raises(almanaq.DataError, match="two columns are called 'a'"):
+        result.pl()
+
+
 def test_intervals_are_durations_to_polars(connection):
     frame = connection.sql("SELECT interval '1 day 2 seconds' AS i UNION ALL SELECT NULL").pl()
     assert set(frame["i"].to_list()) == {datetime.timedelta(days=1, seconds=2), None}

@@ -191,3 +191,8 @@ def test_patterns_with_escapes_and_division_are_the_engine_s():
         for condition, ids in found.items():
             assert connection.execute(sa.select(t.c.id).where(condition)).scalars().all() == ids
     engine.dispose()
+
+
+def test_an_option_of_a_url_that_is_no_number_is_told_so():
+    with pytest.raises(sa.exc.ArgumentError, match="max_calls takes a number"):
+        sa.create_engine("almanaq:///sample:restaurants?max_calls=lots").connect()

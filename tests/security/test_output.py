@@ -254,6 +254,59 @@ def test_output_that_has_no_room_is_told_and_is_no_defect(tmp_path, command):
     assert "defect" not in done.stderr
 
 
+_PIPED = {
+    "json": ["sql", "SELECT range i FROM range(99000)", "t.csv", "--format", "json"],
+    "csv": ["sql", "SELECT range i FROM range(99000)", "t.csv", "--format", "csv"],
+    "table": ["sql", "SELECT range i FROM range(99)", "t.csv", "--all"],
+    "schema": ["schema", "t.csv"],
+    "find": ["find", "soup", "t.csv"],
+    "help": ["--help"],
+    "error": ["schema", "nowhere.csv"],
+}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGPIPE")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", _PIPED)
+def test_where_the_reader_is_gone_the_exit_code_says_so(tmp_path: Path, command: str, unbuffered: str) -> None:
+    (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {"stdout": writer, "stderr": writer if command == "error" else subprocess.PIPE}
+    run = [sys.executable, "-m", "almanaq", *_PIPED[command]]
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(run, **streams, text=True, cwd=tmp_path, env=env, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr or "") == (141, "")
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.skipif(os.name == "nt", reason="a shell is asked")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_streams_to_nowhere(tmp_path: Path, closed: str) -> None:
+    (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+    words = ["sql", "SELECT n FROM t", "t.csv", "--format", "csv"]
+    run = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-m", "almanaq", *words]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("" if ">&- " in f"{closed} ".replace("2>&-", "") else "n\n1\n")
+
+
+def test_letters_that_the_output_lacks_are_escaped_and_bytes_that_are_no_text_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("n,s\n1,soup\n")
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+
+    def run(query: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        words = [sys.executable, "-m", "almanaq", "sql", query, "t.csv"]
+        return subprocess.run(words, input=input, capture_output=True, cwd=tmp_path, env=env, check=False)
+
+    done = run("SELECT 'ünï' AS t")
+    assert (done.returncode, rb"\xfcn\xef" in done.stdout) == (0, True), done.stderr
+    done = run("-", b"SELECT '\xff' AS t")
+    assert (done.returncode, b"standard input: is not UTF-8 text" in done.stderr) == (2, True), done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of files are not the system's way")
 def test_what_a_command_writes_is_its_users_alone(tmp_path):
     (tmp_path / "t.csv").write_text("n,s\n1,soup\n")

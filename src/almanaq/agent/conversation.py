@@ -70,7 +70,7 @@ from almanaq.agent.unseen_rows import missing_texts_query, say_missing_texts, sa
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.bounded_dict import BoundedDict
-from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError
+from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError, check_text
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Models
@@ -215,6 +215,7 @@ class Agent:
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the reply."""
+        check_text(question, "the question")
         deadline, account = (
             TurnDeadline.start(self._options),
             TurnAccount((*(t.question for t in history), question)[0]),

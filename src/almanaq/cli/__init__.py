@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import threading
 from pathlib import Path
+from typing import TextIO
 
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError, SourceError
@@ -19,47 +21,73 @@ _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno
 
 def main() -> int:
     """Run the command line; give its exit code: 0 done, 1 failed, 2 wrong usage, 3 refused or stopped by a budget."""
+    if _is_the_program():
+        _repair_streams()
+        os.umask(os.umask(0o077) | 0o077)  # what it writes holds cells: indexes, tables, records of runs
+    try:
+        code = _run_app()
+    except BrokenPipeError:  # also where a message was to be printed
+        _discard_output()
+        code = PIPE_CLOSED
+    if _is_the_program():
+        _leave_if_an_engine_works(code)
+    return code
+
+
+def _run_app() -> int:
+    """Run the command and print its errors; give its exit code. Raises BrokenPipeError where nobody reads them."""
     from almanaq.cli.options import give_freed_memory_back
 
     give_freed_memory_back()
     from almanaq.cli.app import app
 
-    code = 0
-    if _is_the_program():
-        os.umask(os.umask(0o077) | 0o077)  # what it writes holds cells: indexes, tables, records of runs
     try:
         try:
             app(prog_name="almanaq")
         finally:
             sys.stdout.flush()  # a failure at exit could not be reported
     except SystemExit as done:
-        code = done.code if isinstance(done.code, int) else int(done.code is not None)
+        return done.code if isinstance(done.code, int) else int(done.code is not None)
     except AlmanaqError as error:
-        code = _report(error)
+        return _report(error)
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        return INTERRUPTED
     except MemoryError:
-        code = _report(OperationalError("not enough memory: narrow the query, or add a LIMIT"))
+        return _report(OperationalError("not enough memory: narrow the query, or add a LIMIT"))
     except BrokenPipeError:
-        _discard_stdout()
-        code = PIPE_CLOSED
+        raise
     except OSError as error:
-        if error.errno in _NO_ROOM:
-            _discard_stdout()
-            why = f"the output cannot be written ({error.strerror}): make room, or write elsewhere"
-            code = _report(SourceError(why))
-        else:
-            code = _report_defect(error)
+        if error.errno not in _NO_ROOM:
+            return _report_defect(error)
+        _discard_output(sys.stdout)
+        why = f"the output cannot be written ({error.strerror}): make room, or write elsewhere"
+        return _report(SourceError(why))
     except Exception as error:
-        code = _report_defect(error)
-    if _is_the_program():
-        _leave_if_an_engine_works(code)
-    return code
+        return _report_defect(error)
+    return 0
 
 
-def _discard_stdout() -> None:
+def _repair_streams() -> None:
+    """Open standard streams that were closed, as daemons do, and let those of other encodings escape what they lack.
+
+    The first file that is opened would get the number of a closed one, and be read or written as a standard stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: SIM115 - it is open as long as the process runs
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # who reads it says that it is not UTF-8
+
+
+def _discard_output(*streams: TextIO) -> None:
     """Send the rest of the output nowhere: Python would complain once more when it flushes at the exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams or (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
 
 
 def _is_the_program() -> bool:

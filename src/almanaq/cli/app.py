@@ -11,6 +11,7 @@ import typer
 import typer.core
 import typer.main
 
+from almanaq.cli import PIPE_CLOSED
 from almanaq.cli.options import is_source
 from almanaq.errors import MissingExtraError, nearest
 from almanaq.plugins import load_plugin, plugin_names
@@ -110,18 +111,20 @@ class Commands(typer.core.TyperGroup):
         return [*self.commands, *plugin_names("almanaq.commands")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with self._suggest_options():
+        with self._correct_errors():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        with self._suggest_options():
+        with self._correct_errors():
             return super().invoke(ctx)
 
     @contextmanager
-    def _suggest_options(self) -> Iterator[None]:
-        """Suggest the option that was probably meant for one that a command does not have."""
+    def _correct_errors(self) -> Iterator[None]:
+        """Suggest the option that was probably meant for one that a command does not have; end where nobody reads."""
         try:
             yield
+        except BrokenPipeError:  # typer would exit with 1
+            raise SystemExit(PIPE_CLOSED) from None
         except Exception as error:
             asked = getattr(error, "option_name", None)
             if asked is not None and hasattr(error, "possibilities"):

@@ -11,7 +11,7 @@ import typer
 
 from almanaq.benchmark import import_bench
 from almanaq.cli.options import flag, name_source
-from almanaq.cli.terminal import say, warn, warn_of_source
+from almanaq.cli.terminal import console, say, warn, warn_of_source
 from almanaq.display import visible
 from almanaq.errors import UsageError
 from almanaq.table_search import (
@@ -211,7 +211,6 @@ def _print_hits(found: Hits, as_json: bool) -> None:
     if not found:
         print("no table fits")
         return
-    from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -223,7 +222,7 @@ def _print_hits(found: Hits, as_json: bool) -> None:
         row = (str(rank), f"{score:.2f}", table.id.database, table.id.table, title, columns)
         # Folded, not cut: an id that is cut cannot be used.
         grid.add_row(*(Text(visible(part), overflow="fold") for part in row))
-    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(grid)
+    console(width=120).print(grid)
 
 
 def index(

@@ -75,6 +75,10 @@ def open_out(out: str | None) -> Iterator[BinaryIO]:
         return
     if out is None:
         sys.stdout.flush()
+        if isinstance(sys.stdout.buffer, io.RawIOBase):  # PYTHONUNBUFFERED: a write may take less than it is given
+            with open(sys.stdout.fileno(), "wb", closefd=False) as file:
+                yield file
+            return
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

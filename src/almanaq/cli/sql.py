@@ -168,6 +168,8 @@ def queries(suql: str | None, file: str | None, source: str) -> list[str]:
         if source == "-":
             raise UsageError("standard input can be either the queries or --db -, not both")
         place, text = "standard input", sys.stdin.read()
+        if re.search("[\ud800-\udfff]", text):
+            raise UsageError("standard input: is not UTF-8 text")
     else:
         place = file
         try:

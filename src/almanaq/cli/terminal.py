@@ -170,13 +170,17 @@ _TOKEN = re.compile(
 )
 
 
-def console(file: IO[str] | None = None) -> Console:
-    """Return a console that fits the terminal, or 100 columns where there is none."""
+def console(file: IO[str] | None = None, width: int = 100) -> Console:
+    """Return a console that fits the terminal, or so many columns where there is none."""
     from rich.console import Console
 
+    class OurConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # Rich would exit with 1
+
     file = file or sys.stdout
-    width = None if file.isatty() else 100
-    return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    fitting = None if file.isatty() else width
+    return OurConsole(file=file, width=fitting, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def asking(above: int | None) -> AbstractContextManager[None]:

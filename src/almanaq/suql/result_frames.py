@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,8 @@ def pandas_frame(table: pa.Table) -> Any:
 def polars_frame(table: pa.Table) -> Any:
     import polars
 
+    if repeated := [name for name, times in Counter(table.column_names).items() if times > 1]:
+        raise DataError(f"two columns are called {repeated[0]!r}, and polars has one of a name: rename one with AS")
     columns, wide = [], {}
     for field, column in zip(table.schema, table.columns, strict=True):
         kind = kind_of(field)

@@ -261,7 +261,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             around = (*tokens[max(first - 1, 0) : first], *tokens[last : last + 1])
             beside = {t.stem for t in around if not is_plural(t)}
             spelled = signed_alike(index.values_spelled(text), question, token.start, tokens[last - 1].end)
-            called = [m for m in spelled if functional and m.how == "" and m.column.words[-1] in beside]
+            called = [m for m in spelled if functional and m.value == text and m.column.words[-1] in beside]
             if called:  # "the First team", whose column is called so, is not the one that is first
                 yield Span(first, last, "value", tuple(called), _CALLED * (last - first))
                 continue
