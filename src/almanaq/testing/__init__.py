@@ -35,8 +35,8 @@ class FunctionModel:
 
     Args:
         function: called with the document's passages joined by a blank line, and the question (`"summary"` for
-            `summary`); None is "no information". It has to return at once, as deadlines and streams wait for it. What it
-            raises ends the query and reaches the caller as it is: it is a fault of the test, not an answer that is
+            `summary`); None is "no information". It has to return at once, as deadlines and streams wait for it. What
+            it raises ends the query and reaches the caller as it is: it is a fault of the test, not an answer that is
             unknown. To play a call that fails, raise a ModelCallError.
         latency: seconds that each call takes; calls overlap as those of a real model do.
 
