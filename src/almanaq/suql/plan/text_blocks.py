@@ -130,8 +130,8 @@ def _is_certain(call: exp.Expr, tree: exp.Query, kept_below: exp.Expr | None) ->
 
 def _is_shown(part: exp.Expr, call: exp.Expr) -> bool:
     value = call
-    while value is not part and (isinstance(value.parent, exp.Cast | exp.Paren) or holds_fields(value.parent)):
-        value = value.parent
+    while (around := value.parent) is not None and (isinstance(around, exp.Cast | exp.Paren) or holds_fields(around)):
+        value = around
     return part.arg_key == "expressions" and value is part.unalias()
 
 
