@@ -136,10 +136,12 @@ def _think(most: int) -> Change:
     return change
 
 
-def _limit_output(request: Mapping[str, Any], right: Outcome) -> Outcome:
-    asked = _asked_at_most(request)
-    message = f"max_tokens is too large: {asked}. This model supports at most 512 completion tokens."
-    return right if asked <= 512 else Outcome.error(400, message)
+def _limit_output(message: str) -> Change:
+    def change(request: Mapping[str, Any], right: Outcome) -> Outcome:
+        asked = _asked_at_most(request)
+        return right if asked <= 512 else Outcome.error(400, message.replace("{asked}", str(asked)))
+
+    return change
 
 
 def _refuse(status: int, message: str) -> Change:
@@ -178,6 +180,22 @@ def _called(text: str) -> dict[str, object]:
     return {"content": None, "tool_calls": [{"type": "function", "function": {"name": "reply", "arguments": text}}]}
 
 
+def _called_with(text: str) -> dict[str, object]:
+    return {"content": None, "tool_calls": [{"function": {"name": "reply", "arguments": json.loads(text)}}]}
+
+
+def _double(text: str) -> str:
+    items = [name for name in json.loads(text) if name.startswith("item")]
+    other = '{"value": "No", "verdicts": {"Yes": "no"}, "quotes": []}'
+    return f'{text[:-1]}, "item1": {other}}}' if items and '"Yes"' in text else text
+
+
+def _say_cut(_: Mapping[str, Any], right: Outcome) -> Outcome:
+    content = json.loads(right.body)
+    content["choices"][0]["finish_reason"] = "length"
+    return Outcome.of(content)
+
+
 QUIRKS = (
     Quirk(
         "words around the JSON", "Ollama, llama.cpp", "words", _wording(lambda text: f"Sure:\n{text}\nAnything else?")
@@ -186,6 +204,15 @@ QUIRKS = (
     Quirk("reasoning before it", "vLLM, DeepSeek", "words", _wording(lambda text: f'{{"value": "No"}}?</think>{text}')),
     Quirk("end marks after it", "llama.cpp, MLX", "words", _wording(lambda text: f"\ufeff{text}<|im_end|>")),
     Quirk("a brace too many", "Qwen", "words", _wording(lambda text: text + "}")),
+    Quirk(
+        "reasoning after it",
+        "small models",
+        "words",
+        _wording(lambda text: f'{text}\n<think>{{"value": "No"}}</think>'),
+    ),
+    Quirk(
+        "quotes that are no texts", "small models", "words", _reading(lambda _: {"quotes": [None, {"text": "calm"}]})
+    ),
     Quirk("quotes: null, further keys", "Mistral", "words", _reading(lambda item: {"quotes": None, "note": "calm"})),
     Quirk(
         "the content in parts",
@@ -194,9 +221,37 @@ QUIRKS = (
         _placing(lambda t: {"content": [{"type": "text", "text": t}]}),
     ),
     Quirk("the reply in a tool call", "LiteLLM", "place", _placing(_called)),
+    Quirk("an object in a tool call", "Ollama", "place", _placing(_called_with)),
+    Quirk(
+        "the reply in a function call",
+        "older servers",
+        "place",
+        _placing(lambda text: {"content": None, "function_call": {"name": "reply", "arguments": text}}),
+    ),
+    Quirk("the content as an object", "proxies", "place", _placing(lambda text: {"content": json.loads(text)})),
+    Quirk("whole replies said to be cut", "proxies", "place", _say_cut),
+    Quirk("status 201", "gateways", "place", lambda _, right: replace(right, status=201)),
     Quirk("the reply as reasoning", "vLLM", "place", _placing(lambda text: {"content": "", "reasoning_content": text})),
     Quirk("events that nobody asked for", "proxies", "place", _events),
     Quirk("no system role", "Gemma, Mistral", "lacks", _lacking("system", "System role not supported")),
+    Quirk(
+        "roles that must alternate",
+        "Mistral, vLLM",
+        "lacks",
+        _lacking("system", "Conversation roles must alternate user/assistant/user/assistant/..."),
+    ),
+    Quirk(
+        "no developer instruction",
+        "Gemma at Google",
+        "lacks",
+        _lacking("system", "Developer instruction is not enabled for models/gemma"),
+    ),
+    Quirk(
+        "no $defs in a JSON schema",
+        "Gemini",
+        "lacks",
+        _lacking("response_format", "Unknown name \"$defs\" at 'generation_config.response_schema'"),
+    ),
     Quirk("no JSON schema", "older vLLM", "lacks", _lacking("response_format", "'json_schema' is not supported")),
     Quirk("no temperature", "OpenAI o-series", "lacks", _lacking("temperature", "Unsupported value: 'temperature'")),
     Quirk(
@@ -208,10 +263,29 @@ QUIRKS = (
     Quirk("too long, 400", "vLLM", "limit", _too_long(400, "This model's maximum context length is 1500 tokens.")),
     Quirk("too long, 500", "llama.cpp", "limit", _too_long(500, "Context size has been exceeded.")),
     Quirk("too long, 413", "TGI, proxies", "limit", _too_long(413, "Payload Too Large")),
+    Quirk(
+        "too long, 422",
+        "TGI",
+        "limit",
+        _too_long(422, "`inputs` tokens + `max_new_tokens` must be <= 1500. Given: 2600 `inputs` tokens"),
+    ),
+    Quirk("too long, reduce it", "Groq", "limit", _too_long(400, "Please reduce the length of the messages.")),
+    Quirk(
+        "too long, 429",
+        "OpenAI",
+        "limit",
+        _too_long(429, "Request too large on tokens per min (TPM): Limit 1500, Requested 2600"),
+    ),
     Quirk("a prompt cut in silence", "Ollama", "limit", _cut_silently),
     Quirk("2,000 tokens of reasoning", "vLLM", "limit", _think(2_000)),
     Quirk("10,000 tokens of reasoning", "vLLM", "limit", _think(10_000)),
-    Quirk("at most 512 tokens of output", "Groq, Anthropic", "limit", _limit_output),
+    Quirk(
+        "at most 512 tokens of output",
+        "Groq, Anthropic",
+        "limit",
+        _limit_output("max_tokens is too large: {asked}. This model supports at most 512 completion tokens."),
+    ),
+    Quirk("at most 512, but unsaid", "DeepSeek", "limit", _limit_output("Invalid max_tokens value")),
     Quirk("one text refused, 403", "gateways", "filter", _refuse(403, "Request blocked")),
     Quirk("one text refused, 400", "Azure", "filter", _refuse(400, "The response was filtered (content_filter)")),
     Quirk("one text declined", "OpenAI", "filter", _decline),
@@ -223,7 +297,14 @@ QUIRKS = (
     Quirk("an empty reply", "Ollama, Gemini", "passing", _wording(lambda _: "")),
     Quirk("no JSON at all", "small models", "passing", _wording(lambda _: "I would say yes."), most=1),
     Quirk("batches numbered from 0", "small models", "passing", _wording(_renumber)),
+    Quirk("batches with a key twice", "small models", "passing", _wording(_double)),
 )
+_BARE = (
+    *("the reply in a tool call", "an object in a tool call", "the reply in a function call"),
+    *("the reply as reasoning", "the content as an object", "whole replies said to be cut"),
+)
+"""Quirks of servers in whose replies nothing but JSON is a reply."""
+_NO_SCHEMA = ("no JSON schema", "no $defs in a JSON schema")
 
 
 class QuirkyServer:
@@ -250,11 +331,11 @@ class QuirkyServer:
             if quirk.kind == "passing" and not self._is_met(quirk, request):
                 continue
             made = quirk.change(request, sent)
-            self.met[quirk.name] += made.body != sent.body
+            self.met[quirk.name] += made != sent
             sent = made
-            if sent.status != 200 or quirk.kind == "passing" or not _is_right(sent):
+            if sent.status >= 300 or quirk.kind == "passing" or not _is_right(sent):
                 break
-        if sent.status == 200:
+        if sent.status < 300:
             usage = json.loads(right.body if sent.body.startswith(b"data:") else sent.body)["usage"]
             self.money += PRICE.of(usage["prompt_tokens"], usage["completion_tokens"])
         return sent
@@ -340,9 +421,9 @@ def mixture(seed: int) -> tuple[list[Quirk], int]:
     for kind in ("lacks", "passing"):
         chosen += draw.sample(_of(kind), draw.randint(0, 3))
     names = {quirk.name for quirk in chosen}
-    if names & {"the reply in a tool call", "the reply as reasoning"}:
+    if names & set(_BARE):
         chosen = [quirk for quirk in chosen if quirk.kind != "words"]
-    return chosen, 1 if "no JSON schema" in names else draw.choice([1, 8])
+    return chosen, 1 if names & set(_NO_SCHEMA) else draw.choice([1, 8])
 
 
 def _of(kind: str) -> list[Quirk]:

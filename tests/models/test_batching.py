@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from virtual_time import run
@@ -93,6 +95,20 @@ def test_items_that_are_right_are_kept_and_only_the_others_asked_again() -> None
     model = ScriptedModel(reply)
     assert [r.value for r in read_all(reader_of(model), TEXTS[:4])] == ["No", "Yes", "No", "Yes"]
     assert [p.name for p in model.prompts] == ["answer_texts", "answer"]
+
+
+@pytest.mark.parametrize(("void", "given_up"), [(lambda n: True, True), (lambda n: n % 3 < 2, False)])
+def test_batches_are_given_up_where_nearly_none_is_answered(void: Callable[[int], bool], given_up: bool) -> None:
+    sent = itertools.count()
+    model = ScriptedModel(lambda prompt: "[]" if prompt.name == "answer_texts" and void(next(sent)) else said(prompt))
+    reader = reader_of(model)
+    calls = [replace(TEXTS[n % 2], passages=(f"{n} {TEXTS[n % 2].passages[0]}",)) for n in range(100)]
+    for start in range(0, 100, 20):
+        found = read_all(reader, calls[start : start + 20])
+        assert [reply.value for reply in found] == ["No", "Yes"] * 10
+    last = [prompt.name for prompt in model.prompts[-20:]]
+    assert ("answer_texts" not in last) is given_up
+    assert (reader.company, reader.questions) == (1 if given_up else 4, 8)
 
 
 def test_a_text_cannot_answer_for_another() -> None:

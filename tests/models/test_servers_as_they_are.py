@@ -104,6 +104,7 @@ def run(
         "\ufeff%s",
         "%s}",
         '{"note": "a draft"} %s',
+        '%s\n<think>or {"value": "No", "quotes": []}? No.</think>',
     ],
 )
 def test_the_last_object_after_the_reasoning_is_the_reply(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
@@ -122,6 +123,7 @@ def test_reasoning_that_never_ends_is_no_reply(monkeypatch: pytest.MonkeyPatch) 
         {"quotes": None},
         {"quotes": ["calm"]},
         {"quotes": [{"passage": "1", "quote": "calm"}]},
+        *({"quotes": odd} for odd in ([None], [1], [{"text": "calm"}], [["calm"]], {"quote": 3}, 3, True)),
         {"confidence": 0.9, "reason": "it says so"},
     ],
 )
@@ -139,11 +141,35 @@ def test_small_slips_of_form_lose_no_answer(monkeypatch: pytest.MonkeyPatch, bes
         lambda right: {"content": None, "reasoning_content": right},
         lambda right: {"content": "", "reasoning": right},
         lambda right: {"content": None, "tool_calls": [{"function": {"name": "reply", "arguments": right}}]},
+        lambda right: {"content": "", "tool_calls": [{"function": {"name": "reply", "arguments": json.loads(right)}}]},
+        lambda right: {"content": None, "function_call": {"name": "reply", "arguments": right}},
+        lambda right: {"content": json.loads(right)},
+        lambda right: {"content": right, "finish": "length"},
     ],
 )
 def test_a_reply_in_another_place_is_read(monkeypatch: pytest.MonkeyPatch, message: Callable[[str], Any]) -> None:
     result, asked = run(monkeypatch, lambda _, right: chat(**message(right)))
     assert (result.rows, len(asked)) == (CALM, 5)
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 203])
+def test_every_status_that_says_so_is_success(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    result, asked = run(monkeypatch, lambda _, right: (status, chat(right)[1]))
+    assert (result.rows, len(asked)) == (CALM, 5)
+
+
+@pytest.mark.parametrize(("other", "calls"), [('"Yes"', 5), ('"No"', 7)])
+def test_a_key_twice_is_read_only_where_both_say_the_same(
+    monkeypatch: pytest.MonkeyPatch, other: str, calls: int
+) -> None:
+    """Else it is asked again, as it may be either."""
+
+    def serve(request: dict[str, Any], right: str) -> Reply:
+        first = '"Yes"' in right and len(request["messages"]) == 2
+        return chat(right[:-1] + f', "value": {other}}}' if first else right)
+
+    result, asked = run(monkeypatch, serve)
+    assert (result.rows, len(asked)) == (CALM, calls)
 
 
 def test_events_that_nobody_asked_for_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +187,8 @@ def test_events_that_nobody_asked_for_are_read(monkeypatch: pytest.MonkeyPatch) 
         lambda items: {f"item{n + 1}": item for n, item in items.items()},
         lambda items: {f"item{n}": item for n, item in items.items() if n > 1},
         lambda items: {**{f"item{n}": item for n, item in items.items()}, "item9": items[1]},
+        lambda items: {f"item_{n}": item for n, item in items.items()},
+        lambda items: list(items.values()),
     ],
 )
 def test_a_batch_whose_items_are_others_answers_none(monkeypatch: pytest.MonkeyPatch, renamed: Any) -> None:
@@ -172,9 +200,20 @@ def test_a_batch_whose_items_are_others_answers_none(monkeypatch: pytest.MonkeyP
             reply = renamed({int(key.removeprefix("item")): item for key, item in reply.items()})
         return chat(json.dumps(reply))
 
-    rows = {"id": list(range(8)), "note": [f"{'calm' if n % 3 else 'loud'} {n}" for n in range(8)]}
+    rows = {"id": list(range(80)), "note": [f"{'calm' if n % 3 else 'loud'} {n}" for n in range(80)]}
+    result, asked = run(monkeypatch, serve, rows=rows, batch=4)
+    assert result.rows == [(n,) for n in range(80) if n % 3]
+    assert len(asked) <= 80 + 80 // 4 + 2 * 5, "after a few, no more are sent"
+    assert "asked one by one" in " ".join(result.trace.warnings)
+
+
+def test_a_batch_that_holds_an_item_twice_answers_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def serve(_: dict[str, Any], right: str) -> Reply:
+        return chat(f'{right[:-1]}, "item1": {json.dumps(json.loads(right)["item2"])}}}' if "item2" in right else right)
+
+    rows = {"id": list(range(8)), "note": [f"{'calm' if n % 2 else 'loud'} {n}" for n in range(8)]}
     result, _ = run(monkeypatch, serve, rows=rows, batch=4)
-    assert result.rows == [(n,) for n in range(8) if n % 3]
+    assert (result.rows, result.trace.exact) == ([(n,) for n in range(8) if n % 2], True)
 
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content", ""])
@@ -196,6 +235,7 @@ def test_a_model_that_spends_its_limit_on_reasoning_gets_more_room(monkeypatch: 
         "max_tokens must be less than or equal to 2,048",
         "This model's maximum context length is 2348 tokens. However, you requested 2548 tokens (300 in the messages, "
         "{n} in the completion).",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 2048]",
     ],
 )
 def test_the_most_output_of_a_model_is_learned(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
@@ -296,6 +336,10 @@ def test_how_a_model_reasons_and_reads_is_not_dropped_where_the_model_is_opened_
         (400, [refusal("The input token count (1200) exceeds the maximum number of tokens allowed (900).")]),
         (422, {"error": "Input validation error: `inputs` must have less than 900 tokens. Given: 1200"}),
         (400, {"message": "prompt is too long: 1200 tokens > 900 maximum"}),
+        (422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 9000 `inputs` tokens and 1024"}),
+        (422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 1024"}),
+        (400, refusal("Please reduce the length of the messages or completion.")),
+        (429, refusal("Request too large for any on tokens per min (TPM): Limit 30000, Requested 39000")),
         (413, b"<html>Payload Too Large</html>"),
     ],
 )
@@ -370,10 +414,21 @@ def test_a_wait_that_the_body_names_is_kept(monkeypatch: pytest.MonkeyPatch, bod
     assert time.monotonic() - began < 4, "without the named wait, 429 waits for longer"
 
 
-def test_instructions_go_to_the_user_where_there_is_no_system_role(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        "System role not supported",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Only user and assistant roles are supported!",
+        "Developer instruction is not enabled for models/gemma",
+    ],
+)
+def test_instructions_go_to_the_user_where_there_is_no_system_role(
+    monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
     def serve(request: dict[str, Any], right: str) -> Reply:
-        system = any(message["role"] == "system" for message in request["messages"])
-        return (400, refusal("System role not supported")) if system else chat(right)
+        system = any(each["role"] == "system" for each in request["messages"])
+        return (400, refusal(message)) if system else chat(right)
 
     result, asked = run(monkeypatch, serve, at_once=1)
     assert (result.rows, len(asked)) == (CALM, 6)
@@ -392,8 +447,33 @@ def test_what_cannot_be_read_is_null_counted_and_warned_of(
 ) -> None:
     reply = json.dumps({"value": said, "quotes": []})
     result, _ = run(monkeypatch, lambda *_: chat(reply), query, {"id": [1], "note": ["calm"]})
-    assert result.rows == [(None,)]
+    assert (result.rows, result.trace.exact) == ([(None,)], False)
     assert "1 answer(s) could not be read" in " ".join(result.trace.warnings)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid JSON payload received. Unknown name \"$defs\" at 'generation_config.response_schema'",
+        "$ref is not supported in schema",
+    ],
+)
+def test_a_schema_that_is_refused_in_parts_is_left_out(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
+    result, asked = run(
+        monkeypatch,
+        lambda request, right: (400, refusal(message)) if "response_format" in request else chat(right),
+        at_once=1,
+    )
+    assert (result.rows, len(asked)) == (CALM, 6)
+
+
+def test_a_limit_of_output_that_is_not_named_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def serve(request: dict[str, Any], right: str) -> Reply:
+        most = request["max_completion_tokens"]
+        return chat(right) if most <= 500 else (400, refusal("Invalid max_tokens value"))
+
+    result, asked = run(monkeypatch, serve, at_once=1)
+    assert (result.rows, len(asked)) == (CALM, 7)
 
 
 def vector(text: str) -> list[float]:

@@ -194,6 +194,28 @@ def rows_of() -> Iterator[RowsOf]:
         yield run
 
 
+@pytest.mark.parametrize(
+    ("shown", "certain"),
+    [
+        ("answer(body, 'urgent?')", True),
+        ("answer(body, 'urgent?', {'mood': ['good', 'bad'], 'beds': 'INTEGER'})", True),
+        ("answer(body, 'urgent?', '{\"beds\": \"integer\"}'::json)", True),
+        ("(answer(body, 'urgent?', {'beds': 'INTEGER'})).beds + 1", False),
+        ("{'beds': coalesce(answer(body, 'urgent?: beds'), 'none')}", False),
+    ],
+)
+def test_answers_that_are_shown_as_they_are_make_no_row_uncertain(shown: str, certain: bool) -> None:
+    def reply(text: str, _: str) -> str:
+        if text == "broken":
+            raise ModelCallError("no")
+        return "1"
+
+    with almanaq.connect({"t": {"body": ["fine", "broken"]}}, model=FunctionModel(reply), cache=False) as con:
+        trace = con.sql(f"SELECT {shown} FROM t").trace
+    assert trace.unknown_calls
+    assert certain is not any(MARK in warning for warning in trace.warnings)
+
+
 def test_what_an_unknown_answer_takes_away_is_known_from_the_rest(rows_of: RowsOf) -> None:
     """A note of which one answer failed is asked the other: where that is No, it takes nothing away."""
     query = f"SELECT id FROM t WHERE id NOT IN (SELECT u.id FROM t u WHERE {OF_U} AND {CALM})"

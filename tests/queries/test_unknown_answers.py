@@ -58,6 +58,7 @@ def test_each_row_that_lacks_an_answer_is_named_once_with_the_reason(query: str,
     assert [(each.row, each.reason) for each in result.unknown] == lacking
     assert {(each.relation, each.column) for each in result.unknown} == {("stays", "note")}
     assert result.trace.unknown_answers == len(result.unknown)
+    assert not result.trace.exact
 
 
 def test_a_row_is_named_by_its_key_and_a_private_key_is_not_shown(tmp_path) -> None:

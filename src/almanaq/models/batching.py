@@ -65,7 +65,7 @@ AGREED = Batching(texts=6, text_tokens=_TEXT_TOKENS, chosen=True)
 """The batches of texts that a strong reader was measured to answer as well as single calls (docs/prompts.md)."""
 
 _MANY_VOID = 5
-"""Replies that hold other items than were sent, from which on no more batches are sent; and how many for each other."""
+"""No batches are sent after so many whose replies held other items, and so many for each whose reply held its own."""
 _MOST_HELD = 0.5
 """Seconds that a request waits at most for a stage that is still starting rows."""
 
