@@ -14,7 +14,6 @@ from almanaq.display import visible
 from almanaq.errors import AlmanaqError, BudgetExceeded, OperationalError, SourceError
 
 INTERRUPTED = 130
-PIPE_CLOSED = 141
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC)}
 """Error numbers of a disk that takes no more output: not a fault of this program."""
 
@@ -27,6 +26,8 @@ def main() -> int:
     try:
         code = _run_app()
     except BrokenPipeError:  # also where a message was to be printed
+        from almanaq.cli.app import PIPE_CLOSED
+
         _discard_output()
         code = PIPE_CLOSED
     if _is_the_program():

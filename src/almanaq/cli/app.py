@@ -11,7 +11,6 @@ import typer
 import typer.core
 import typer.main
 
-from almanaq.cli import PIPE_CLOSED
 from almanaq.cli.options import is_source
 from almanaq.errors import MissingExtraError, nearest
 from almanaq.plugins import load_plugin, plugin_names
@@ -36,6 +35,8 @@ COMMANDS: Mapping[str, str] = {
     "cache": "housekeeping.cache",
 }
 """In `--help` order; each with its module in almanaq.cli and its name there."""
+PIPE_CLOSED = 141
+"""The exit code where the reader of the output has closed it."""
 _VERBOSE = "almanaq.verbose"
 _ALIKE = 0.75
 """A misspelt option is at least so much like the one that was meant."""
