@@ -97,7 +97,7 @@ FAULTS = (
     # models
     Fault("a budget allows one call more", "in parts]) > self.calls", "in parts]) > self.calls + 1", _MODELS),
     Fault("what was reserved is never given back", "self.reserved -= most", "pass", _MODELS),
-    Fault("one attempt more is made", "attempt == self._attempts", "attempt > self._attempts", _MODELS),
+    Fault("one attempt more is made", "attempt >= self._most_", "attempt > self._most_", _MODELS),
     Fault("failed attempts cost nothing", "spent += known.usage", "pass", _MODELS),
     Fault(
         "a cached reply outlives its prompt's version",
