@@ -78,7 +78,6 @@ def test_a_reply_gives_value_verdicts_and_places_of_quotes() -> None:
         '{"value": "Yes", "verdicts": {"Yes": "yes"}, "quotes": []}',
         '{"value": "Yes", "verdicts": {"Yes": "surely", "No": "no"}, "quotes": []}',
         '{"value": ["Yes"], "verdicts": {"Yes": "yes", "No": "no"}, "quotes": []}',
-        '{"value": "Yes", "verdicts": {"Yes": "yes", "No": "no"}, "quotes": [{"words": "x"}]}',
         '{"value": "Yes", "verdicts": {"Yes": "no", "No": "yes"}, "quotes": []}',
         '{"value": "Lovely", "quotes": []}',
     ],

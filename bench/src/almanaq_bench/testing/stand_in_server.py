@@ -244,9 +244,9 @@ class StandInServer:
     def _chat(self, request: Request, fault: str | None) -> Outcome:
         reply = self._reply(request)
         text = reply if isinstance(reply, str) else json.dumps(reply)
-        text = {"off_schema": '{"unexpected": true}', "not_json": "I would say: yes!", "empty": ""}.get(
-            fault or "", text
-        )
+        cut = text[: len(text) // 2]
+        spoilt = {"off_schema": '{"unexpected": true}', "not_json": "I would say: yes!", "empty": "", "length": cut}
+        text = spoilt.get(fault or "", text)
         read = sum(len(str(message["content"]).split()) for message in request["messages"])
         written = len(text.split()) + self._hidden
         known = self._count_known_words(request)
