@@ -160,13 +160,6 @@ def test_a_key_that_the_address_refuses_is_named(monkeypatch: pytest.MonkeyPatch
             choose_model()
 
 
-def test_that_no_model_was_found_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALMANAQ_LOCAL_SERVERS", "ollama=http://127.0.0.1:9/v1")
-    result = CliRunner().invoke(app, ["sql", QUERY, "--db", SAMPLE, "--format", "csv"])
-    assert result.exit_code == 0, result.stderr
-    assert result.stderr.startswith("almanaq: model local: no model server answers on this machine")
-
-
 def test_a_key_alone_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     choice = choose_model()

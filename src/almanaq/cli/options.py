@@ -139,7 +139,10 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
 
 
 def choose_model(settings: Settings, *, looks: bool = True) -> str:
-    """Return the model's name; for `auto`, look for a model and name it on stderr in one line."""
+    """Return the model's name; for `auto`, look for a model and name it on stderr in one line.
+
+    That none was found is reported on a terminal only.
+    """
     from almanaq.models.providers import AUTO, auto_is_off, choose_model
 
     name: str = settings.resolve_model()
@@ -149,6 +152,8 @@ def choose_model(settings: Settings, *, looks: bool = True) -> str:
         return "local"
     choice = choose_model()
     if choice.place is None:
+        if not sys.stderr.isatty():  # the choice costs nothing and sends nothing
+            return choice.name
         message = f"{choice.name}: {choice.reason}"
     else:
         most = DEFAULT_MAX_CALLS if settings.max_calls is None else settings.max_calls
