@@ -78,6 +78,21 @@ def _one_instance(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+_EXPORTED = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "ALMANAQ_CACHE_DIR", "ALMANAQ_LOCAL_SERVERS", "ALMANAQ_TIMEOUT")
+
+
+@pytest.fixture(autouse=True)
+def _environment_as_before() -> Iterator[None]:
+    """Undo what a command that ran in this process exported for the model layer."""
+    before = [(name, os.environ.get(name)) for name in _EXPORTED]
+    yield
+    for name, value in before:
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL server that makes a database for each source."""

@@ -12,6 +12,7 @@ MOOD = "answer(x, 'mood')"
 LABELS = {"k": [" Calm", "loud"], "score": [5, 1]}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "condition",
     [

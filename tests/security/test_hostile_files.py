@@ -119,6 +119,7 @@ def test_a_damaged_sqlite_file_is_refused_and_never_a_defect(tmp_path: Path) -> 
     assert ended["refused"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("stored", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
 def test_a_damaged_workbook_is_refused_and_hides_no_other_file(tmp_path: Path, stored: int) -> None:
     plain, file, chance = write_workbook(tmp_path / "plain.xlsx", _SHEETS), tmp_path / "w.xlsx", random.Random(stored)
