@@ -14,7 +14,7 @@ from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
 from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of, quoted
-from almanaq.suql.text_functions import is_model_call, is_text_call, place_of
+from almanaq.suql.text_functions import has_text, is_model_call, is_text_call, place_of
 from almanaq.values import parse_boolean
 
 _SIGNED = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64, "int128": 128}
@@ -160,6 +160,8 @@ def _kinds(node: exp.Expr, catalog: Catalog) -> set[str]:
         return {"answer"}
     if isinstance(bare, exp.Null) or (isinstance(bare, exp.Literal) and bare.is_string):
         return {"literal"}
+    if has_text(bare):  # what is made of an answer, as upper(answer(…)), is compared as it is
+        return {"other"}
     return {"text"} if bare.type is not None and _name(bare.type) in (*_TEXTS, "enum") else {"other"}
 
 
