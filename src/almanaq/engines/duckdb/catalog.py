@@ -75,12 +75,7 @@ class CatalogReader:
 
     def read(self) -> Catalog:
         if self.made is None:
-            places = self._rows(
-                "SELECT schema_name, table_name, comment, true FROM duckdb_tables()"
-                " WHERE database_name = $1 AND NOT internal UNION ALL SELECT schema_name, view_name, comment, false"
-                " FROM duckdb_views() WHERE database_name = $1 AND NOT internal ORDER BY ALL",
-                self.database,
-            )
+            places = self._rows(LISTS_TABLES, self.database)
         else:
             places = [(*place, None, True) for place in sorted(self.made)]
         names = relation_names([(schema, table) for schema, table, _, _ in places], self.path)
@@ -238,11 +233,11 @@ def _sample_expression(column: Column) -> str:
 # --- what names mean to a connection
 
 LISTS_TABLES = (
-    "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $1 AND NOT internal"
-    " UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = $1 AND NOT internal"
-    " ORDER BY ALL"
+    "SELECT schema_name, table_name, comment, true FROM duckdb_tables() WHERE database_name = $1 AND NOT internal"
+    " UNION ALL SELECT schema_name, view_name, comment, false FROM duckdb_views()"
+    " WHERE database_name = $1 AND NOT internal ORDER BY ALL"
 )
-"""Schemas and names of the tables and views of a database."""
+"""Schema, name and comment of the tables (true) and views (false) of a database."""
 _TELLS_PATH = """FROM query('SELECT 1 AS "' || replace(to_json(
     [to_json(current_database()), to_json(current_setting('search_path')), to_json(current_schemas(false))]
 )::VARCHAR, '"', '""') || '"')"""
