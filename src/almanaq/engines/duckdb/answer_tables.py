@@ -33,6 +33,7 @@ from almanaq.engines.duckdb.trees import (
     is_text_call,
     items_of,
     names_in,
+    replace_expression,
     select,
     select_all,
     statement,
@@ -306,11 +307,8 @@ class _Lookup:
         marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
         for mark in marks:
             document = self.documents[self._names.index(mark["column_names"][0])]
-            mark.clear()
-            mark.update({**copy.deepcopy(document), "alias": ""})
-        alias = self.node.get("alias", "")
-        self.node.clear()
-        self.node.update({**made, "alias": alias})
+            replace_expression(mark, copy.deepcopy(document))
+        replace_expression(self.node, made)
 
 
 @dataclass
@@ -536,9 +534,7 @@ class _Select:
                 continue
             if len(path) == 1 and self._binds({**name, "alias": ""}):
                 continue  # a column of FROM goes before an output
-            alias = name["alias"]
-            name.clear()
-            name.update({**copy.deepcopy(texts[path[-1]]), "alias": alias})
+            replace_expression(name, copy.deepcopy(texts[path[-1]]))
 
     def _binds(self, expression: Node) -> bool:
         query = select([copy.deepcopy(expression)], self.node["from_table"])

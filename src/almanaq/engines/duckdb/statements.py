@@ -22,6 +22,7 @@ from almanaq.engines.duckdb.trees import (
     is_text_call,
     lookups,
     mark_pivots,
+    replace_expression,
     select,
     select_all,
     statement,
@@ -139,9 +140,8 @@ class StatementReader:
             made = self.parse("SELECT CASE WHEN a THEN b ELSE c END")["node"]["select_list"][0]
             condition, taken, other = (argument["expression"] for argument in call["arguments"])
             made["case_checks"][0] |= {"when_expr": condition, "then_expr": taken}
-            made |= {"else_expr": other, "alias": call["alias"]}
-            call.clear()
-            call.update(made)
+            made["else_expr"] = other
+            replace_expression(call, made)
         return bool(branches)
 
     def _describe_nothing(self, tree: Node) -> bool:
@@ -153,10 +153,7 @@ class StatementReader:
                 names = [name for name, _ in self.describe(self.shown(statement(query)), ())]
                 for call in [node for node in walk(query) if is_text_call(node)]:
                     kind = DECLARED[str(call["function_name"]).lower()].type
-                    null = self.parse(f"SELECT CAST(NULL AS {kind})")["node"]["select_list"][0]
-                    alias = call["alias"]
-                    call.clear()
-                    call.update({**null, "alias": alias})
+                    replace_expression(call, self.parse(f"SELECT CAST(NULL AS {kind})")["node"]["select_list"][0])
                 item["query"] = select_all({**subquery(query, "described"), "column_name_alias": unique_names(names)})
                 self.describe(self.shown(tree), ())
             except QueryError:  # it has parameters, or reads an answer as a type that it takes from what is beside it
@@ -238,9 +235,7 @@ class StatementReader:
         tree = self.parse(sql)
         for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
             made = self.parse(f"SELECT {literal(named[str(node['identifier'])]).sql('duckdb')}")
-            written = {**made["node"]["select_list"][0], "alias": node["alias"]}
-            node.clear()
-            node.update(written)
+            replace_expression(node, made["node"]["select_list"][0])
         return self.write(tree)
 
     def stand_in(self, name: str, columns: Sequence[tuple[str, str]]) -> None:

@@ -125,6 +125,13 @@ def copy_node(node: Node) -> Node:
     return copied
 
 
+def replace_expression(node: Node, made: Node) -> None:
+    """Put an expression in the place of another, whose alias it takes."""
+    alias = node.get("alias", "")
+    node.clear()
+    node.update({**made, "alias": alias})
+
+
 def has_text(value: Any) -> bool:
     return any(map(is_text_call, walk(value)))
 
