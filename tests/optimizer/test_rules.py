@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import duckdb
 import pyarrow as pa
 import pytest
 from sqlglot import exp, parse_one
@@ -67,6 +70,35 @@ def test_a_rule_keeps_the_rows(name: str) -> None:
         assert {len(r) for r in rows} == {1}
         return
     assert all(r == rows[0] for r in rows)
+
+
+STAYS = {
+    "stays": {"id": list(range(1, 13)), "kind": [1, 2, 3] * 4, "said": [*"nnnyyynynyyy"]},
+    "notes": {"kind": [1, 2, 3, 1, 2, 3], "note": [*"pqprps"], "page": [1, 2, 3, 4, 5, 6]},
+}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM stays s WHERE answer(said, 'q') = 'y' AND EXISTS (SELECT 1 FROM notes n WHERE n.kind = s.kind"
+        " AND answer(n.note, 'q') = 'p') ORDER BY id LIMIT 2",
+        "SELECT id FROM stays WHERE kind IN (SELECT kind FROM notes WHERE answer(note, 'q') = 'r')"
+        " AND answer(said, 'q') = 'y' ORDER BY id LIMIT 2",
+        "SELECT s.id, d.v FROM stays s LEFT JOIN (SELECT kind, coalesce(note, 'none') AS v, page FROM notes) d"
+        " ON s.kind = d.kind AND d.page > 5 WHERE answer(s.said, 'q') <> 'z' ORDER BY 1, 2 LIMIT 5",
+    ],
+)
+def test_no_rule_stops_or_merges_before_the_rows_are_decided(sql: str) -> None:
+    """The rows are those that DuckDB gives with `answer` as a function of its own."""
+    with almanaq.connect(STAYS, model=FunctionModel(lambda text, _: text), cache=False) as connection:
+        found = connection.sql(sql).rows
+    with duckdb.connect() as plain:
+        for name, columns in STAYS.items():
+            plain.register(name, pa.table(columns))
+        texts: Any = ["VARCHAR", "VARCHAR"]
+        plain.create_function("answer", lambda text, _: text, texts, "VARCHAR")
+        assert found == plain.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(
