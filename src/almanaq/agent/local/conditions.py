@@ -446,8 +446,6 @@ class Conditions(Presence):
             return True
         if column.kind != "number":
             return False
-        if self._is_month(column) and period.month:
-            return True
         whole = (period.start.month, period.start.day) == (1, 1) == (period.after.month, period.after.day)
         return self._is_year(column) and (whole or self._month_beside(column, period) is not None)
 
@@ -493,8 +491,6 @@ class Conditions(Presence):
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
         if column.kind == "number":
-            if self._is_month(column) and period.month:
-                return exp.EQ(this=own, expression=number(period.month))
             if (month := self._month_beside(column, period)) is not None:
                 of_month = exp.EQ(this=compared(month), expression=number(period.start.month))
                 return exp.and_(exp.EQ(this=own, expression=number(period.start.year)), of_month)
@@ -527,6 +523,4 @@ class Conditions(Presence):
         days = self.world.index.days_of(column)
         latest = date.fromisoformat(days[-1]) if days else self.world.index.today()
         start, after = period.days.nearest(min(latest, self.world.index.today()))
-        if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
-            return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
         return start, after
