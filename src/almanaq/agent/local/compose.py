@@ -230,9 +230,6 @@ class Composer(Ranking):
                 self._doubt_history()
                 spec = replace(spec, measures=(count(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
-        lists = (c for each in spec.groups if (c := self.world.column_of(each)) is not None and each == plain(c))
-        if any(column.column.array or column.mark for column in lists):
-            self.choices.doubt(0.4, "a group for each list, not for each of its values")
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
@@ -410,8 +407,6 @@ class Composer(Ranking):
             columns |= {
                 plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
             }
-        if any(test.negated for test in self.conditions.tests):
-            self.choices.doubt(0.4, "kinds with rows that are not so, or without any that is")
         named = any(c.names_rows and c.relation is self.main for c in self.shown)
         return replace(spec, columns=tuple(columns), distinct=not named)
 
