@@ -112,13 +112,11 @@ class Figures(Defined):
         self.measures.append(aggregate("COUNT", self.world.index.name_of(self.main)))
 
     def _count_table(self, k: int) -> None:
-        meanings = self.sentence.items[k].meanings
+        if self.main not in self.sentence.items[k].meanings:
+            raise NotComposed
         self.sentence.take(k)
-        if self.main in meanings:
-            self.names_main = True
-            self._count_rows()
-            return
-        raise NotComposed
+        self.names_main = True
+        self._count_rows()
 
     def _count_column(self, k: int, distinct: bool) -> None:
         column = self.conditions.column(k, role="counted")
