@@ -511,4 +511,6 @@ class Conditions(Presence):
         days = self.world.index.days_of(column)
         latest = date.fromisoformat(days[-1]) if days else self.world.index.today()
         start, after = period.days.nearest(min(latest, self.world.index.today()))
+        if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
+            return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
         return start, after
