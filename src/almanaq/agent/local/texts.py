@@ -124,8 +124,6 @@ def search_covers(links: Links, world: World) -> list[tuple[Span, ...]]:
 def _is_structured(span: Span, use: TokenUse) -> bool:
     if span.kind in ("silent", "unknown"):
         return True
-    if set(range(span.first, span.last)) & use.idioms:
-        return False
     if span.kind == "column":
         exact = span.how in ("", "described", "asked") or (
             span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed")
@@ -151,7 +149,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
             ordinary = ordinary or (
                 size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
             )
-            if ordinary or set(range(first, first + size)) & use.idioms or use.folded(first - 1) in words.quality:
+            if ordinary or use.folded(first - 1) in words.quality:
                 continue
             held = {
                 m
