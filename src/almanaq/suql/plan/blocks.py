@@ -90,13 +90,15 @@ def _type_of(unit: exp.Expr) -> exp.DataType | None:
 
 
 _GROUPED = ("group", "having", "distinct", "qualify")
-_SET_RETURNING = frozenset(
+SET_RETURNING = frozenset(
     """
     generate_subscripts json_array_elements json_array_elements_text json_object_keys jsonb_array_elements
     jsonb_array_elements_text jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table
+    unnest
     """.split()
 )
-"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, beside those that sqlglot has a class for."""
+"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, but for generate_series, which gives a list in
+DuckDB: sqlglot has a class for each of the two."""
 
 
 def is_plain(block: exp.Select) -> bool:
@@ -288,7 +290,7 @@ def sets_in(parts: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def _is_set(node: exp.Expr) -> bool:
-    named = isinstance(node, exp.Anonymous) and node.name.lower() in _SET_RETURNING
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in SET_RETURNING
     return named or isinstance(node, exp.Explode | exp.ExplodingGenerateSeries)
 
 
