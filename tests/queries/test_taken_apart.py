@@ -106,6 +106,36 @@ def test_rows_are_those_of_duckdb(
     assert list(found.columns) == [column[0] for column in reference.description or ()]
 
 
+MEANT = """
+SELECT id{} FROM t WHERE answer(x, 'q') = y
+SELECT id{} FROM t WHERE y IN (answer(x, 'q'), 'other')
+SELECT id{} FROM t WHERE answer(x, 'q') NOT IN (SELECT y FROM t WHERE id > 1)
+SELECT id{} FROM t WHERE CASE WHEN id > 0 THEN answer(x, 'q') END IS DISTINCT FROM y
+SELECT id{} FROM t WHERE upper(answer(x, 'q')) = y
+SELECT id{} FROM t WHERE answer(x, 'n') = n AND answer(x, 'n') IS NOT DISTINCT FROM n
+SELECT id{} FROM t WHERE answer(x, 'n') BETWEEN n AND n + 1
+SELECT id{} FROM t WHERE n IN (answer(x, 'n'), 9) OR answer(x, 'n') IN (SELECT n FROM t WHERE id = 1)
+SELECT id, answer(x, 'n') + 1 AS m{} FROM t WHERE 1 + answer(x, 'n') < n + 1
+SELECT id, CASE WHEN answer(x, 'q') THEN 'y' ELSE 'n' END AS m{} FROM t WHERE answer(x, 'q') OR NOT answer(x, 'q')
+SELECT id, m = y AS z{} FROM (SELECT *, answer(x, 'q') AS m FROM t) AS t
+WITH w AS (SELECT *, answer(x, 'q') AS m FROM t) SELECT id, answer(x, 'q') AS a{} FROM w AS t WHERE a = y OR m = y
+SELECT id, m = answer(x, 'q') AS z{} FROM (SELECT *, upper(answer(x, 'q')) AS m FROM t) AS t
+SELECT id{} FROM (SELECT *, answer(x, 'q') AS m FROM t) AS t WHERE EXISTS (SELECT 1 FROM t AS k WHERE k.y = t.m)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("sql", MEANT)
+def test_comparisons_mean_what_they_mean_in_a_query_that_is_planned(sql: str) -> None:
+    def reply(text: str, question: str) -> str:
+        return {"a": "1", "b": "many"}.get(text, "3") if question == "n" else "No" if text == "b" else "yes"
+
+    tables = {"t": {"id": [1, 2, 3], "x": ["a", "b", "c"], "y": ["YES", "no", "maybe"], "n": [1, 2, 4]}}
+    with almanaq.connect(tables, model=FunctionModel(reply), cache=False) as con:
+        whole, apart = con.sql(sql.format("")).rows, con.sql(sql.format(", t")).rows
+    assert sorted(row[:-1] for row in apart) == sorted(whole)
+    assert whole
+
+
 @pytest.mark.parametrize(("sql", "place"), REFUSED.items())
 def test_a_refusal_names_the_place(sql: str, place: str, connection: almanaq.Connection) -> None:
     with pytest.raises(UnsupportedError, match=place):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     Node,
+    add_members,
     alias_of,
     column,
     functions_in,
@@ -159,15 +160,14 @@ class Parts:
         starred = any(output["class"] == "STAR" for output in query["select_list"])
         return self.find_sources(shown, query, members) if len(shown) == 1 and not starred else None
 
-    def names(self, query: Node) -> Sequence[str]:
+    def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
+        """Return the names and types of a query's columns; () where DuckDB does not bind it."""
+        made = add_members(query, members)
         try:
-            used = parameters_of(self.parameters_in(query), self._parameters)
-            return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
+            used = parameters_of(self.parameters_in(made), self._parameters)
+            return self._reader.describe(self._reader.shown(statement(made)), used)
         except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
             return ()
-
-    def binds(self, query: Node) -> bool:
-        return bool(self.names(query))
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
         found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from almanaq.engines.duckdb.answer_readings import AnswerReading
 from almanaq.engines.duckdb.answer_tables import ANSWER, DOCUMENT, SAID, Lookup, Parts, add_places
 from almanaq.engines.duckdb.trees import (
     Node,
@@ -61,15 +62,15 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
     work.query(made["node"], (), ())
     if has_text(made):
         raise _refusal("here")
-    if not engine.binds(made["node"]):
+    if not engine.columns(made["node"], ()):
         for lookup in work.lookups:
             lookup.look_up(engine, in_map=True)
-        if not engine.binds(made["node"]):
+        if not engine.columns(made["node"], ()):
             unnested = [node for node in walk(made) if node.get("function_name") == "unnest"]
             of_struct = any(node is lookup.node for lookup in work.lookups for node in walk(unnested))
             raise _refusal("in unnest() of a STRUCT" if of_struct else "where DuckDB allows no subquery")
     shown, cited = add_places(made, work.lookups, engine, in_order=work.in_order)
-    return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
+    return (shown, cited) if cited and engine.columns(shown["node"], ()) else (made, ())
 
 
 def _reads_order(tree: Node) -> bool:
@@ -91,6 +92,8 @@ class _RowScope:
 
     item: Node
     where: Node | None
+    written: Node | None = None
+    """The FROM before its text functions were taken out, where these are."""
 
 
 @dataclass
@@ -100,11 +103,14 @@ class _TakingApart:
     in_order: bool
     """The order of rows within the query counts."""
     lookups: list[Lookup] = field(default_factory=list)
+    written: dict[int, Node] = field(default_factory=dict)
+    """Members of WITH, by their ids, before their text functions were taken out."""
     _answer_tables: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def query(self, node: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
         """Take the text functions out of a query that may name members of WITH, nested in those `around` it."""
         for member in node.get("cte_map", {}).get("map", ()):
+            self.written[id(member)] = copy.deepcopy(member)
             self._member(member, members, around)
             members = (*members, member)
         if node["type"] == "SET_OPERATION_NODE":
@@ -181,20 +187,24 @@ class _Select:
             item = node["from_table"]
             node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else subquery(select_all(item), "")
             node["from_table"]["sample"], node["sample"] = node["sample"], None
+        self._name_outputs()
+        self._inline_aliases()
+        around = [scope.written or scope.item for scope in self.around]
+        members = [self.work.written.get(id(member), member) for member in self.members]
+        AnswerReading(node, members, around, self.work.engine, lambda value: self._helpers([value], None)).read()
+        written = copy.deepcopy(node["from_table"])
         self._item(node, "from_table", None)
         if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
             return
-        self._name_outputs()
-        self._inline_aliases()
         self._stop_at_limit()
         where = node["where_clause"]
         node["where_clause"] = None
         known = self._without_text(where)
         holder = {"where": where}
-        self._replace_calls(holder, "where", _RowScope(node["from_table"], known), rows=True)
+        self._replace_calls(holder, "where", _RowScope(node["from_table"], known, written), rows=True)
         self._guard(holder, "where")
         node["where_clause"] = holder["where"]
-        reached = _RowScope(node["from_table"], self._without_text(node["where_clause"]))
+        reached = _RowScope(node["from_table"], self._without_text(node["where_clause"]), written)
         clauses = ("group_expressions", "select_list", "having", "qualify", "modifiers")
         for rows in (True, False):
             for key in clauses:
@@ -289,16 +299,14 @@ class _Select:
         return None if by_chance or has_text(condition) else condition
 
     def _name_outputs(self) -> None:
-        """Give outputs with text functions the names that DuckDB gives them: queries around this one may use them."""
+        """Give outputs that may change the names that DuckDB gives them: queries around this one may use them."""
         outputs = self.node["select_list"]
-        texts = [i for i, item in enumerate(outputs) if not item["alias"] and has_text(item)]
-        if (
-            texts
-            and (names := self.work.engine.names(add_members(self.node, self.members)))
-            and len(names) == len(outputs)
-        ):
+        texts = [
+            i for i, item in enumerate(outputs) if not item["alias"] and item["class"] not in ("COLUMN_REF", "STAR")
+        ]
+        if texts and (columns := self.work.engine.columns(self.node, self.members)) and len(columns) == len(outputs):
             for i in texts:
-                outputs[i]["alias"] = names[i]
+                outputs[i]["alias"] = columns[i][0]
 
     def _inline_aliases(self) -> None:
         """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
@@ -320,7 +328,7 @@ class _Select:
 
     def _binds(self, expression: Node) -> bool:
         query = select([copy.deepcopy(expression)], self.node["from_table"])
-        return self.work.engine.binds(add_members(query, self.members))
+        return bool(self.work.engine.columns(query, self.members))
 
     def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
         """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""

@@ -31,7 +31,7 @@ _TYPES: dict[AnswerType, tuple[str, ...]] = {
 }
 _TEXTS = ("text", "varchar")
 _BY_NAME: dict[str, AnswerType] = {name: answer for answer, names in _TYPES.items() for name in names}
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
@@ -105,14 +105,12 @@ def implied_type(call: exp.Expr) -> exp.DataType | None:
     node = in_parentheses(call)
     parent = node.parent
     if isinstance(parent, (*_COMPARISONS, *_ARITHMETIC)):
-        other = parent.expression if parent.this is node else parent.this
-        return _type_of(other)
+        return _type_of(parent.expression if parent.this is node else parent.this)
     if isinstance(parent, exp.Between):
-        others = [parent.args["low"], parent.args["high"]] if parent.this is node else [parent.this]
-        return _type_of(others[0])
-    if isinstance(parent, exp.In) and parent.this is node:
-        query = parent.args.get("query")
-        return _type_of(query if query is not None else parent.expressions[0])
+        return _type_of(parent.args["low"] if parent.this is node else parent.this)
+    if isinstance(parent, exp.In):
+        listed = parent.args.get("query") or parent.expressions[0]
+        return _type_of(listed if parent.this is node else parent.this)
     return None
 
 
