@@ -191,6 +191,11 @@ def test_a_limit_stops_where_it_cuts_the_rows_of_a_relation(sql: str, ids: list[
         ("SELECT t, answer(x, 'q') FROM t LIMIT 1", 1),
         ("SELECT t, answer(x, 'q') FROM t WHERE answer(x, 'q') > 'B' ORDER BY id DESC LIMIT 1", 1),
         ("SELECT id FROM t WHERE if(id > 3, answer(x, 'q') = 'Yes', true)", 1),
+        ("SELECT t, CASE WHEN id > 2 THEN 'z' WHEN id = 2 THEN answer(x, 'q') END FROM t", 1),
+        ("SELECT t, coalesce(nullif(x, 'b'), answer(id::VARCHAR, 'q')) FROM t", 2),
+        ("SELECT t FROM t WHERE (id > 3 OR answer(x, 'q') = 'b') AND answer(x, 'n') = 'b'", 2 + 2),
+        ("SELECT t FROM t WHERE answer(x, 'q') = 'b' OR NOT (answer(x, 'n') = 'b' AND id > 1)", 3 + 1),
+        ("SELECT t, CASE WHEN id = 1 THEN (SELECT max(answer(y || t.x, 'q')) FROM u) END FROM t", 4),
     ],
 )
 def test_what_no_row_looks_at_is_not_asked(query: str, calls: int) -> None:

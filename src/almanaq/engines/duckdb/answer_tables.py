@@ -211,6 +211,8 @@ class Lookup:
     documents: list[Node]
     select: Node
     """The SELECT that it stands in."""
+    branch: Node | None = None
+    """The condition under which it is asked for, of one within an expression that other parts may decide."""
     found: str = f"{_ANSWERS}.{ANSWER}"
 
     def finding(self, found: str, engine: Parts, *, in_map: bool) -> Lookup:

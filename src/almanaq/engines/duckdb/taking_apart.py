@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from almanaq.engines.duckdb.answer_readings import AnswerReading
@@ -48,6 +48,12 @@ from almanaq.suql.text_functions import DECLARED
 
 _ROW = "almanaq_row"
 _AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
+_UNDECIDED = {
+    "CONJUNCTION_AND": "coalesce(a, true)",
+    "CONJUNCTION_OR": "NOT coalesce(a, false)",
+    "OPERATOR_COALESCE": "a IS NULL",
+}
+"""Where a part of an expression leaves the others to decide."""
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
@@ -94,6 +100,13 @@ class _RowScope:
     where: Node | None
     written: Node | None = None
     """The FROM before its text functions were taken out, where these are."""
+    branch: Node | None = None
+    """The part of the condition under which rows come to an expression within others."""
+
+    def where_also(self, condition: Node) -> _RowScope:
+        both = [None if one is None else {**_AND, "children": [one, condition]} for one in (self.where, self.branch)]
+        where, branch = (condition if one is None else one for one in both)
+        return replace(self, where=where, branch=branch)
 
 
 @dataclass
@@ -344,8 +357,38 @@ class _Select:
             elif is_unit(value):
                 self._replace_call(value, reached, rows=rows)
             elif has_text(value):
-                for part in list(value):
-                    self._replace_calls(value, part, reached, rows=rows)
+                self._replace_within(value, reached, rows=rows)
+
+    def _replace_within(self, value: Node, reached: _RowScope, *, rows: bool) -> None:
+        """Put lookups in the place of the text functions of an expression, each asked of the rows that come to it."""
+        if value.get("class") == "CASE":
+            for check in value["case_checks"]:
+                self._replace_calls(check, "when_expr", reached, rows=rows)
+                taken = self._narrow(reached, check["when_expr"], "a")
+                self._replace_calls(check, "then_expr", taken, rows=rows)
+                reached = self._narrow(reached, check["when_expr"], "NOT coalesce(a, false)")
+            self._replace_calls(value, "else_expr", reached, rows=rows)
+        elif (undecided := _UNDECIDED.get(value.get("type", ""))) is not None:
+            children = value["children"]
+            free = [] if value["class"] == "OPERATOR" else [c for c in children if not has_text(c)]
+            for child in free:
+                reached = self._narrow(reached, child, undecided)
+            for i, child in enumerate(children):
+                self._replace_calls(children, i, reached, rows=rows)
+                if not any(child is other for other in free):
+                    reached = self._narrow(reached, children[i], undecided)
+        else:
+            for part in list(value):
+                self._replace_calls(value, part, reached, rows=rows)
+
+    def _narrow(self, reached: _RowScope, condition: Node, form: str) -> _RowScope:
+        """Return the rows of which an expression of `a`, a condition, is true too; all where that is not known yet."""
+        if has_text(condition) or self.work.is_nondeterministic(condition) or self._is_grouped(condition):
+            return reached
+        made = {"node": self.work.engine.parse(f"SELECT {form}")["node"]["select_list"][0]}
+        for mark in [node for node in walk(made) if node.get("column_names") == ["a"]]:
+            replace_expression(mark, copy.deepcopy(condition))
+        return reached.where_also(made["node"])
 
     def _replace_call(self, node: Node, reached: _RowScope, *, rows: bool) -> None:
         unit = {**copy.deepcopy(without_places(node)), "alias": ""}
@@ -371,14 +414,17 @@ class _Select:
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": column(f"{DOCUMENT}{number}")}
         marked = (id(self.node), repr((unit, without_places(documents))))
-        table = self.work._answer_tables.get(marked)
+        branched = (id(self.node), repr((unit, without_places(documents), without_places(reached.branch))))
+        tables = self.work._answer_tables
+        marked = marked if reached.branch is None or marked in tables else branched
+        table = tables.get(marked)
         if table is None:
             sources = self._sources(documents)
             table = self.work.make_answer_table(
                 unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
             )
-            self.work._answer_tables[marked] = table
-        lookup = Lookup(node, table, documents, self.node)
+            tables[marked] = table
+        lookup = Lookup(node, table, documents, self.node, reached.branch)
         lookup.look_up(self.work.engine, in_map=self.work.in_order)
         self.work.lookups.append(lookup)
 
@@ -403,7 +449,8 @@ class _Select:
         failed: list[Node] = []
         for lookup, other in zip(lookups, said, strict=True):
             present = [{**read, "children": [copy.deepcopy(document)]} for document in lookup.documents]
-            failed.append({**_AND, "children": [*present, {**unsaid, "children": [other.node]}]})
+            asked = [] if lookup.branch is None else [copy.deepcopy(lookup.branch)]
+            failed.append({**_AND, "children": [*asked, *present, {**unsaid, "children": [other.node]}]})
         known = {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": ""}
         check["when_expr"] = {**known, "children": [{**_AND, "type": "CONJUNCTION_OR", "children": failed}]}
         check["then_expr"] = part

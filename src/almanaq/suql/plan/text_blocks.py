@@ -19,6 +19,7 @@ from almanaq.suql.plan.sites import (
     SiteCollector,
     carried_name,
     carry,
+    is_nested_call,
     is_of_block,
     own_columns,
     parts_beside,
@@ -102,7 +103,8 @@ def shows_only_certain_rows(tree: exp.Query) -> bool:
     for call in filter(is_model_call, nodes(tree)):
         block = call.find_ancestor(exp.Select)
         kept_below = _negation_of(block) if block is not None and KEEPS_UNKNOWN in block.meta else None
-        if not _is_certain(call, tree, kept_below):
+        beside = is_nested_call(call) and call.find_ancestor(exp.Or) is not None  # is asked about NULL, if not left out
+        if beside or not _is_certain(call, tree, kept_below):
             return False
     return True
 
