@@ -165,6 +165,13 @@ def test_a_cast_that_duckdb_refuses_is_counted(connection: almanaq.Connection) -
         ("SELECT t, id FROM t WHERE id > 7 AND answer(x, $1) = 'Yes' ORDER BY id LIMIT 2", [13, 23]),
         ("SELECT t, id FROM t WHERE id < 50 ORDER BY answer(x, 'n')::INT DESC LIMIT 2", [49, 48]),
         ("SELECT * FROM (SELECT t, id FROM t WHERE answer(x, 'q') = 'Yes' LIMIT 2) ORDER BY id", [3, 13]),
+        ("SELECT t, id FROM (SELECT * FROM t) AS t WHERE answer(x, 'q') = 'Yes' LIMIT 2", [3, 13]),
+        ("WITH t AS (SELECT * FROM t) SELECT t, id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2", [3, 13]),
+        (
+            "SELECT DISTINCT ON (g) t, id, answer(x, 'q') FROM (SELECT *, id % 3 AS g FROM t) AS t ORDER BY g, id",
+            [0, 1, 2],
+        ),
+        ("SELECT DISTINCT ON (id // 500) t, id, answer(x, 'q') FROM t ORDER BY id // 500, id DESC", [499, 999]),
         # The rest stops nothing: its LIMIT does not cut the rows of a relation by what they are.
         ("SELECT t, -id AS id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2", [-993, -983]),
         ("SELECT unnest([t, t]), id FROM t WHERE answer(x, 'q') = 'Yes' ORDER BY id LIMIT 2", [3, 3]),
@@ -178,7 +185,7 @@ def test_a_limit_stops_where_it_cuts_the_rows_of_a_relation(sql: str, ids: list[
     with almanaq.connect(tables, model=model, cache=False, order="table") as con:
         found = con.sql(sql, ["q"] if "$1" in sql else ())
     assert [row[1] for row in found.rows] == ids
-    stops = any(part in sql for part in ("SELECT t, id", "(SELECT"))
+    stops = any(part in sql for part in ("SELECT t, id", "(SELECT", "DISTINCT ON"))
     assert (found.trace.text_calls < 100) == stops
 
 

@@ -38,7 +38,7 @@ class Parts:
         self._prefix, self._parameters = prefix, parameters
         self.made: list[Part] = []
         self.kept = ""
-        """The one that is of the rows that a LIMIT keeps; "" where there is none."""
+        """The one that is of the rows that a LIMIT or DISTINCT ON keeps; "" where there is none."""
         functions = reader.functions
         # Macros may aggregate; those that stand for text functions do not.
         self.aggregates = functions.aggregates | (functions.own_names - DECLARED.keys())
@@ -69,9 +69,9 @@ class Parts:
             return None
         return name
 
-    def keep(self, query: Node) -> str | None:
-        """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
-        name = self.make(query, (), numbered=False)
+    def keep(self, query: Node, documents: Sequence[Cited] | None) -> str | None:
+        """Make a part that is planned whole, of the rows that a query keeps; give its name, None as `make` does."""
+        name = self.make(query, documents, numbered=False)
         self.kept = name or self.kept
         return name
 

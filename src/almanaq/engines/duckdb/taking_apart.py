@@ -209,7 +209,7 @@ class _Select:
         self._item(node, "from_table", None)
         if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
             return
-        self._stop_at_limit()
+        self._keep_first_rows()
         where = node["where_clause"]
         node["where_clause"] = None
         known = self._without_text(where)
@@ -229,42 +229,53 @@ class _Select:
                 if any(order["expression"] is lookup.node for lookup in self.work.lookups):
                     order["null_order"] = order["null_order"].replace("ORDER_DEFAULT", "NULLS LAST")
 
-    def _stop_at_limit(self) -> None:
+    def _keep_first_rows(self) -> None:
         """`… FROM t WHERE answer(…) LIMIT n` reads the rows that a part keeps, which asks no more texts than it needs.
 
-        So it is of a SELECT of the rows of one relation; the documents of its other clauses are then those of the rows.
+        So it is of a SELECT, with DISTINCT ON or LIMIT, of the rows of one item of FROM; the
+        documents of its other clauses are then those of the rows.
         """
         node, engine = self.node, self.work.engine
         item = node["from_table"]
-        if not self.work.stops or self.around or item["type"] != "BASE_TABLE" or not self._is_cut():
+        if not self.work.stops or self.around or not self._is_cut():
             return
-        row = engine.row_id(item)
-        if row is None:
+        row = engine.row_id(item) if item["type"] == "BASE_TABLE" else None
+        whole = item["type"] in ("BASE_TABLE", "SUBQUERY") and alias_of(item) and not has_text(item)
+        if row is None and (not whole or item["sample"]):
             return
-        numbered = column(alias_of(item), row)
-        part = select([{**numbered, "alias": _ROW}], copy.deepcopy(item))
+        numbered = column(alias_of(item), row or "")
+        kept_item = copy.deepcopy(item)
+        part = select_all(kept_item) if row is None else select([{**numbered, "alias": _ROW}], kept_item)
         part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-        name = engine.keep(add_members(part, self.members))
+        name = engine.keep(add_members(part, self.members), None if row is None else ())
         if name is None:
+            return
+        node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] == "ORDER_MODIFIER"]
+        if row is None:
+            node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
+            node["where_clause"] = None
             return
         kept: Node = engine.parse(f"SELECT 1 IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})")["node"]["select_list"][0]
         kept["child"] = numbered
         where = node["where_clause"]
         node["where_clause"] = kept if where is None else {**_AND, "children": [kept, where]}
-        node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] != "LIMIT_MODIFIER"]
 
     def _is_cut(self) -> bool:
-        """Return whether a LIMIT cuts the rows of FROM, and nothing else does."""
+        """Return whether LIMIT or DISTINCT ON cuts the rows of FROM, and nothing else does."""
         node = self.node
-        limits = [modifier for modifier in node["modifiers"] if modifier["type"] == "LIMIT_MODIFIER"]
-        keys = [order["expression"] for modifier in node["modifiers"] for order in modifier.get("orders", ())]
-        counts = [limit.get(key) for limit in limits for key in ("limit", "offset")]
-        if not limits or len(node["modifiers"]) > 1 + bool(keys):
+        modifiers = {modifier["type"]: modifier for modifier in node["modifiers"]}
+        limit, distinct = modifiers.get("LIMIT_MODIFIER", {}), modifiers.get("DISTINCT_MODIFIER")
+        keys = [order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ())]
+        if distinct is not None:
+            keys += distinct["distinct_on_targets"]
+            if not distinct["distinct_on_targets"]:
+                return False
+        if not (limit or distinct) or "LIMIT_PERCENT_MODIFIER" in modifiers:
             return False
         if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
             return False
         aliases = {str(output["alias"]).lower() for output in node["select_list"]}
-        plain = all(count is None or _is_constant(count) for count in counts)
+        plain = all(limit.get(key) is None or _is_constant(limit[key]) for key in ("limit", "offset"))
         named = names_in(keys) & aliases or any(_is_constant(key) or key["class"] == "STAR" for key in keys)
         across = any(map(self._is_grouped, [*node["select_list"], *keys]))
         unnested = not SET_RETURNING.isdisjoint(functions_in(walk(node["select_list"])))
