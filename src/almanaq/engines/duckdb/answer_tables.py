@@ -98,9 +98,9 @@ class Parts:
         names = unique_names(name for name, _ in columns)
         listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
         reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
-        named = [str(node["table_name"]) for node in items]
+        works = [str(node["table_name"]) for node in items if node.get("schema_name") == WORK_SCHEMA]
         joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in walk(query))
-        within = self.kept if len(named) == 2 and self.kept in named and not joined else ""
+        within = self.kept if len(items) < len(works) + 2 and self.kept in works and not joined else ""
         return Part(name, made, columns, tuple(dict.fromkeys(private)), reads, within)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:

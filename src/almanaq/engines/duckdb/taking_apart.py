@@ -394,6 +394,9 @@ class _Select:
 
     def _narrow(self, reached: _RowScope, condition: Node, form: str) -> _RowScope:
         """Return the rows of which an expression of `a`, a condition, is true too; all where that is not known yet."""
+        where = reached.where or {}
+        if condition in (where["children"] if where.get("type") == "CONJUNCTION_AND" else [where]):
+            return reached
         if has_text(condition) or self.work.is_nondeterministic(condition) or self._is_grouped(condition):
             return reached
         made = {"node": self.work.engine.parse(f"SELECT {form}")["node"]["select_list"][0]}
