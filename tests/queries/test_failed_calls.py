@@ -49,6 +49,7 @@ def test_the_warning_names_each_cause_and_the_result_is_not_exact() -> None:
         ("answer(answer(answer(body, 'urgent?'), 'who?'), 'why?') IS NULL AND id > 0", [2]),
         ("coalesce(answer(body || answer(body, 'urgent?'), 'why?'), '-') = '-'", [2]),
         ("CASE WHEN id < 4 THEN answer(body, 'urgent?') IS NULL ELSE true END", [4]),
+        ("CASE WHEN nullif(id, 1) > 1 THEN answer(body, 'urgent?') IS NULL ELSE true END", [1]),
     ],
 )
 def test_no_condition_on_an_answer_about_an_unknown_one_holds(shown: str, condition: str, ids: list[int]) -> None:

@@ -85,8 +85,7 @@ class AnswerReading:
                 self._cast(holder, key, "BIGINT" if read == "integer" else kind)
 
     def _cast(self, holder: Any, key: Any, kind: str) -> None:
-        made = self.engine.parse(f"SELECT CAST(a AS {kind})")["node"]["select_list"][0]
-        holder[key] = {**made, "child": {**holder[key], "alias": ""}, "alias": holder[key]["alias"]}
+        holder[key] = self.engine.express(f"CAST(a AS {kind})", a=holder[key])
 
     def _fold_texts(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
         """Compare answers with texts whatever the case of either."""
@@ -102,9 +101,7 @@ class AnswerReading:
             node["subquery"]["node"] = select([self._folded(column("almanaq_inner", "folded"))], rows)
 
     def _folded(self, value: Node) -> Node:
-        made: Node = self.engine.parse("SELECT lower(trim(CAST(a AS VARCHAR)))")["node"]["select_list"][0]
-        made["arguments"][0]["expression"]["arguments"][0]["expression"]["child"] = value
-        return made
+        return self.engine.express("lower(trim(CAST(a AS VARCHAR)))", a=value)
 
     def _kinds(self, value: Node) -> set[str]:
         """Return what a value may be: an answer, made of one, a literal, another text, or something else."""
@@ -130,7 +127,7 @@ class AnswerReading:
         made = copy.deepcopy([*self.helpers(value), {**value, "alias": ""}])
         query = select(made, copy.deepcopy(self.node["from_table"]))
         for item in reversed(self.around):
-            (inner,) = self.engine.parse("SELECT (SELECT 1)")["node"]["select_list"]
+            inner = self.engine.express("(SELECT 1)")
             inner["subquery"]["node"] = {**query, "select_list": query["select_list"][-1:]}
             query = select([inner], copy.deepcopy(item))
         return next((kind for _, kind in reversed(self.engine.columns(query, self.members))), "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
@@ -49,6 +50,20 @@ class Parts:
     def item(self, text: str) -> Node:
         item: Node = self.parse(f"SELECT * FROM {text}")["node"]["from_table"]
         return item
+
+    def express(self, sql: str, **parts: Node) -> Node:
+        """Return an expression of SQL, with parts of a tree in the place of the columns of their names."""
+
+        def put(value: Any) -> Any:
+            if isinstance(value, list):
+                return [put(each) for each in value]
+            if not isinstance(value, dict):
+                return value
+            name = value["column_names"][0] if value.get("class") == "COLUMN_REF" else ""
+            return parts[name] if name in parts else {key: put(each) for key, each in value.items()}
+
+        made: Node = put(self.parse(f"SELECT {sql}")["node"]["select_list"][0])
+        return made
 
     def cross(self, left: Node, right: Node) -> Node:
         return right if left["type"] == "EMPTY" else {**self.item("a CROSS JOIN b"), "left": left, "right": right}
@@ -160,6 +175,16 @@ class Parts:
         starred = any(output["class"] == "STAR" for output in query["select_list"])
         return self.find_sources(shown, query, members) if len(shown) == 1 and not starred else None
 
+    def is_nondeterministic(self, value: Any) -> bool:
+        """Return whether a part of a tree may come to other rows each time that it is read."""
+        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
+        return cut or not self.volatile.isdisjoint(functions_in(walk(value)))
+
+    def is_grouped(self, expression: Node) -> bool:
+        """Return whether an expression is over several rows, within the query that it stands in."""
+        nodes = list(own_nodes(expression))
+        return bool(self.aggregates & functions_in(nodes)) or any(node.get("class") == "WINDOW" for node in nodes)
+
     def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
         """Return the names and types of a query's columns; () where DuckDB does not bind it."""
         made = add_members(query, members)
@@ -196,6 +221,7 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
 
 
+_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 DOCUMENT, ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
 SAID = "1"
 """What is found in the place of an answer where only that there is one counts."""

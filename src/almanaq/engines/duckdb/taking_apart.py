@@ -24,13 +24,16 @@ from typing import Any
 
 from almanaq.engines.duckdb.answer_readings import AnswerReading
 from almanaq.engines.duckdb.answer_tables import ANSWER, DOCUMENT, SAID, Lookup, Parts, add_places
+from almanaq.engines.duckdb.first_rows import keep_first_rows
 from almanaq.engines.duckdb.trees import (
     Node,
     add_members,
     alias_of,
+    both,
     column,
     functions_in,
     has_text,
+    is_constant,
     is_text_call,
     names_in,
     own_nodes,
@@ -43,18 +46,14 @@ from almanaq.engines.duckdb.trees import (
 )
 from almanaq.errors import UnsupportedError
 from almanaq.suql.language import WORK_SCHEMA, Cited
-from almanaq.suql.plan.blocks import SET_RETURNING
 from almanaq.suql.text_functions import DECLARED
 
-_ROW = "almanaq_row"
-_AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
 _UNDECIDED = {
     "CONJUNCTION_AND": "coalesce(a, true)",
     "CONJUNCTION_OR": "NOT coalesce(a, false)",
     "OPERATOR_COALESCE": "a IS NULL",
 }
 """Where a part of an expression leaves the others to decide."""
-_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
 def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[Cited, ...]]:
@@ -103,10 +102,9 @@ class _RowScope:
     branch: Node | None = None
     """The part of the condition under which rows come to an expression within others."""
 
-    def where_also(self, condition: Node) -> _RowScope:
-        both = [None if one is None else {**_AND, "children": [one, condition]} for one in (self.where, self.branch)]
-        where, branch = (condition if one is None else one for one in both)
-        return replace(self, where=where, branch=branch)
+    @property
+    def condition(self) -> Node | None:
+        return both(self.where, self.branch)
 
 
 @dataclass
@@ -148,15 +146,10 @@ class _TakingApart:
             self.query(inner["left"], members, around)
             return
         self.query(inner, members, around)
-        if not around and self.is_nondeterministic(inner):
+        if not around and self.engine.is_nondeterministic(inner):
             table = self.engine.make(add_members(inner, members))
             if table is not None:
                 body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
-
-    def is_nondeterministic(self, value: Any) -> bool:
-        """Return whether a part of a tree may come to other rows each time that it is read."""
-        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
-        return cut or not self.engine.volatile.isdisjoint(functions_in(walk(value)))
 
     def make_answer_table(
         self,
@@ -209,7 +202,8 @@ class _Select:
         self._item(node, "from_table", None)
         if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
             return
-        self._keep_first_rows()
+        if self.work.stops and not self.around:
+            keep_first_rows(node, self.members, self.work.engine)
         where = node["where_clause"]
         node["where_clause"] = None
         known = self._without_text(where)
@@ -228,58 +222,6 @@ class _Select:
             for order in modifier.get("orders", ()):
                 if any(order["expression"] is lookup.node for lookup in self.work.lookups):
                     order["null_order"] = order["null_order"].replace("ORDER_DEFAULT", "NULLS LAST")
-
-    def _keep_first_rows(self) -> None:
-        """`… FROM t WHERE answer(…) LIMIT n` reads the rows that a part keeps, which asks no more texts than it needs.
-
-        So it is of a SELECT, with DISTINCT ON or LIMIT, of the rows of one item of FROM; the
-        documents of its other clauses are then those of the rows.
-        """
-        node, engine = self.node, self.work.engine
-        item = node["from_table"]
-        if not self.work.stops or self.around or not self._is_cut():
-            return
-        row = engine.row_id(item) if item["type"] == "BASE_TABLE" else None
-        whole = item["type"] in ("BASE_TABLE", "SUBQUERY") and alias_of(item) and not has_text(item)
-        if row is None and (not whole or item["sample"]):
-            return
-        numbered = column(alias_of(item), row or "")
-        kept_item = copy.deepcopy(item)
-        part = select_all(kept_item) if row is None else select([{**numbered, "alias": _ROW}], kept_item)
-        part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-        name = engine.keep(add_members(part, self.members), None if row is None else ())
-        if name is None:
-            return
-        node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] == "ORDER_MODIFIER"]
-        if row is None:
-            node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
-            node["where_clause"] = None
-            return
-        kept: Node = engine.parse(f"SELECT 1 IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})")["node"]["select_list"][0]
-        kept["child"] = numbered
-        where = node["where_clause"]
-        node["where_clause"] = kept if where is None else {**_AND, "children": [kept, where]}
-
-    def _is_cut(self) -> bool:
-        """Return whether LIMIT or DISTINCT ON cuts the rows of FROM, and nothing else does."""
-        node = self.node
-        modifiers = {modifier["type"]: modifier for modifier in node["modifiers"]}
-        limit, distinct = modifiers.get("LIMIT_MODIFIER", {}), modifiers.get("DISTINCT_MODIFIER")
-        keys = [order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ())]
-        if distinct is not None:
-            keys += distinct["distinct_on_targets"]
-            if not distinct["distinct_on_targets"]:
-                return False
-        if not (limit or distinct) or "LIMIT_PERCENT_MODIFIER" in modifiers:
-            return False
-        if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
-            return False
-        aliases = {str(output["alias"]).lower() for output in node["select_list"]}
-        plain = all(limit.get(key) is None or _is_constant(limit[key]) for key in ("limit", "offset"))
-        named = names_in(keys) & aliases or any(_is_constant(key) or key["class"] == "STAR" for key in keys)
-        across = any(map(self._is_grouped, [*node["select_list"], *keys]))
-        unnested = not SET_RETURNING.isdisjoint(functions_in(walk(node["select_list"])))
-        return plain and not (named or across or unnested or self.work.is_nondeterministic(node["where_clause"]))
 
     def _item(self, holder: Any, key: Any, before: Node | None) -> None:
         """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
@@ -307,7 +249,7 @@ class _Select:
                 raise _refusal("in ON, USING and GROUP BY of PIVOT")
             for part in [part for part in item if part not in ("subquery", "query")]:
                 self._replace_calls(item, part, _RowScope(before or select([], None)["from_table"], None), rows=True)
-        if self.work.is_nondeterministic(item) and not has_text(item) and not around:
+        if self.work.engine.is_nondeterministic(item) and not has_text(item) and not around:
             name = self.work.engine.make(add_members(select_all(item), self.members))
             if name is not None:
                 holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
@@ -317,8 +259,7 @@ class _Select:
         if condition is None:
             return None
         if condition.get("type") == "CONJUNCTION_AND":
-            parts = [part for child in condition["children"] if (part := self._without_text(child)) is not None]
-            return {**condition, "children": parts} if len(parts) > 1 else parts[0] if parts else None
+            return both(*map(self._without_text, condition["children"]))
         by_chance = self.work.engine.volatile & functions_in(walk(condition))
         return None if by_chance or has_text(condition) else condition
 
@@ -394,15 +335,16 @@ class _Select:
 
     def _narrow(self, reached: _RowScope, condition: Node, form: str) -> _RowScope:
         """Return the rows of which an expression of `a`, a condition, is true too; all where that is not known yet."""
-        where = reached.where or {}
-        if condition in (where["children"] if where.get("type") == "CONJUNCTION_AND" else [where]):
+        engine, where = self.work.engine, reached.where or {}
+        known = condition in (where["children"] if where.get("type") == "CONJUNCTION_AND" else [where])
+        if (
+            known
+            or has_text(condition)
+            or self.work.engine.is_nondeterministic(condition)
+            or self.work.engine.is_grouped(condition)
+        ):
             return reached
-        if has_text(condition) or self.work.is_nondeterministic(condition) or self._is_grouped(condition):
-            return reached
-        made = {"node": self.work.engine.parse(f"SELECT {form}")["node"]["select_list"][0]}
-        for mark in [node for node in walk(made) if node.get("column_names") == ["a"]]:
-            replace_expression(mark, copy.deepcopy(condition))
-        return reached.where_also(made["node"])
+        return replace(reached, branch=both(reached.branch, engine.express(form, a=copy.deepcopy(condition))))
 
     def _replace_call(self, node: Node, reached: _RowScope, *, rows: bool) -> None:
         unit = {**copy.deepcopy(without_places(node)), "alias": ""}
@@ -419,18 +361,19 @@ class _Select:
         documents = [arguments[i]["expression"] for i in places]
         if any(part.get("class") == "POSITIONAL_REFERENCE" for part in own_nodes(documents)):
             raise _refusal("over columns by their numbers (#1)")
-        helpers = self._helpers(documents, reached.where)
-        grouped = any(map(self._is_grouped, [*documents, *helpers]))
+        helpers = self._helpers(documents, reached.condition)
+        grouped = any(map(self.work.engine.is_grouped, [*documents, *helpers]))
         if grouped and rows:
             return
-        if self.work.is_nondeterministic(documents):
+        if self.work.engine.is_nondeterministic(documents):
             raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": column(f"{DOCUMENT}{number}")}
-        marked = (id(self.node), repr((unit, without_places(documents))))
-        branched = (id(self.node), repr((unit, without_places(documents), without_places(reached.branch))))
+        marked, branched = (
+            (id(self.node), repr((unit, without_places([documents, branch])))) for branch in (None, reached.branch)
+        )
         tables = self.work._answer_tables
-        marked = marked if reached.branch is None or marked in tables else branched
+        marked = marked if marked in tables and branched not in tables else branched
         table = tables.get(marked)
         if table is None:
             sources = self._sources(documents)
@@ -455,20 +398,13 @@ class _Select:
         if not lookups or any(part is lookup.node for lookup in lookups):
             return  # an answer by itself, a verdict, is NULL then
         engine = self.work.engine
-        said = [lookup.finding(SAID, engine, in_map=self.work.in_order) for lookup in lookups]
-        self.work.lookups += said
-        guarded = engine.parse("SELECT CASE WHEN a IS NOT NULL AND b IS NULL THEN c END")["node"]["select_list"][0]
-        (check,) = guarded["case_checks"]
-        read, unsaid = check["when_expr"]["children"]
-        failed: list[Node] = []
-        for lookup, other in zip(lookups, said, strict=True):
-            present = [{**read, "children": [copy.deepcopy(document)]} for document in lookup.documents]
-            asked = [] if lookup.branch is None else [copy.deepcopy(lookup.branch)]
-            failed.append({**_AND, "children": [*asked, *present, {**unsaid, "children": [other.node]}]})
-        known = {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": ""}
-        check["when_expr"] = {**known, "children": [{**_AND, "type": "CONJUNCTION_OR", "children": failed}]}
-        check["then_expr"] = part
-        holder[key] = guarded
+        for lookup in lookups:
+            said = lookup.finding(SAID, engine, in_map=self.work.in_order)
+            self.work.lookups.append(said)
+            present = [engine.express("a IS NOT NULL", a=copy.deepcopy(document)) for document in lookup.documents]
+            failed = both(copy.deepcopy(lookup.branch), *present, engine.express("a IS NULL", a=said.node))
+            assert failed is not None
+            holder[key] = engine.express("CASE WHEN a THEN NULL ELSE b END", a=failed, b=holder[key])
 
     def _lookups_in(self, part: Any) -> list[Lookup]:
         """Return the lookups of a part of this SELECT, with those that their documents are made of."""
@@ -489,11 +425,6 @@ class _Select:
                 pending |= names_in(aliased[name])
         return [item for item in self.node["select_list"] if any(item is other for other in found.values())]
 
-    def _is_grouped(self, expression: Node) -> bool:
-        nodes = list(own_nodes(expression))
-        aggregates = self.work.engine.aggregates & functions_in(nodes)
-        return bool(aggregates) or any(node.get("class") == "WINDOW" for node in nodes)
-
     def _list_documents(
         self,
         documents: list[Node],
@@ -509,13 +440,13 @@ class _Select:
             inner["select_list"] = [*(_stub(item) for item in inner["select_list"]), *columns]
         else:
             inner = select([*copy.deepcopy(helpers), *columns], copy.deepcopy(reached.item))
-            inner["where_clause"] = copy.deepcopy(reached.where)
+            inner["where_clause"] = copy.deepcopy(reached.condition)
         listed = [column(f"{DOCUMENT}{i}") for i in range(len(documents))]
         for outer in [None, *reversed(self.around)]:
             if outer is not None:
                 item = self.work.engine.cross(outer.item, subquery(inner, "almanaq_inner"))
                 inner = select(copy.deepcopy(listed), copy.deepcopy(item))
-                inner["where_clause"] = copy.deepcopy(outer.where)
+                inner["where_clause"] = copy.deepcopy(outer.condition)
             query = select(copy.deepcopy(listed), subquery(copy.deepcopy(inner), "almanaq_inner"))
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
             name = self.work.engine.make(add_members(query, self.members), sources)
@@ -536,19 +467,13 @@ def is_unit(node: Node) -> bool:
         return True
     if node.get("class") == "COMPARISON":
         sides = (node["left"], node["right"])
-        return any(map(is_unit, sides)) and any(map(_is_constant, sides))
+        return any(map(is_unit, sides)) and any(map(is_constant, sides))
     if node.get("class") == "BETWEEN":
-        return is_unit(node["input"]) and _is_constant(node["lower"]) and _is_constant(node["upper"])
+        return is_unit(node["input"]) and is_constant(node["lower"]) and is_constant(node["upper"])
     if node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN") and node.get("children"):
         first, *others = node["children"]
-        return is_unit(first) and all(map(_is_constant, others))
+        return is_unit(first) and all(map(is_constant, others))
     return False
-
-
-def _is_constant(node: Node) -> bool:
-    return node.get("class") in ("CONSTANT", "PARAMETER") or (
-        node.get("class") == "CAST" and _is_constant(node["child"])
-    )
 
 
 def _is_document(argument: Node, call: Node, place: int) -> bool:

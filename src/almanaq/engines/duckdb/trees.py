@@ -227,6 +227,20 @@ def add_members(query: Node, members: Sequence[Node]) -> Node:
     return inner
 
 
+def both(*conditions: Node | None) -> Node | None:
+    """Return the conjunction of those conditions that there are; None of none."""
+    parts = [condition for condition in conditions if condition is not None]
+    if len(parts) < 2:
+        return next(iter(parts), None)
+    return {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": "", "children": parts}
+
+
+def is_constant(node: Node) -> bool:
+    return node.get("class") in ("CONSTANT", "PARAMETER") or (
+        node.get("class") == "CAST" and is_constant(node["child"])
+    )
+
+
 def statement(query: Node) -> Node:
     return {"node": query, "named_param_map": []}
 
