@@ -27,7 +27,7 @@ from almanaq.suql.plan.sites import (
     where_of,
 )
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, side_of, table_alias
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, side_of, table_alias
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -90,13 +90,17 @@ def _type_of(unit: exp.Expr) -> exp.DataType | None:
 
 
 _GROUPED = ("group", "having", "distinct", "qualify")
-_SET_RETURNING = frozenset(
+LEAVES_OUT_UNKNOWN = "leaves_out_unknown"
+"""What a block is marked by whose rows are left out where one of its calls fails."""
+SET_RETURNING = frozenset(
     """
     generate_subscripts json_array_elements json_array_elements_text json_object_keys jsonb_array_elements
     jsonb_array_elements_text jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table
+    unnest
     """.split()
 )
-"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, beside those that sqlglot has a class for."""
+"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, but for generate_series, which gives a list in
+DuckDB: sqlglot has a class for each of the two."""
 
 
 def is_plain(block: exp.Select) -> bool:
@@ -233,7 +237,11 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
     above = [part for part in conjuncts(where_of(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
     calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
     innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
-    derive(block, name, ask_lazily(innermost, block), above)
+    decisive = [part for part in above if part.find(exp.Or) is None]  # NULL where a call in it fails
+    needed = all(any(is_within(call, part) for part in decisive) for call in innermost)
+    inner = derive(block, name, ask_lazily(innermost, block), above)
+    if needed or LEAVES_OUT_UNKNOWN in block.meta:
+        inner.meta[LEAVES_OUT_UNKNOWN] = True
     return True
 
 
@@ -288,7 +296,7 @@ def sets_in(parts: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def _is_set(node: exp.Expr) -> bool:
-    named = isinstance(node, exp.Anonymous) and node.name.lower() in _SET_RETURNING
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in SET_RETURNING
     return named or isinstance(node, exp.Explode | exp.ExplodingGenerateSeries)
 
 

@@ -242,6 +242,8 @@ class _Builder:
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
         first = first_rows_of(block)
         stage = first.apply_to(stage, labels) if first is not None else stage
+        if blocks.LEAVES_OUT_UNKNOWN in block.meta:
+            stage = replace(stage, leaves_out_unknown=True)
         if marked is not None:
             stage = replace(stage, keeps_unknown=True)
             self.keeping_unknown.add(marked)

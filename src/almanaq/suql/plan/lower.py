@@ -291,7 +291,8 @@ class _Lowering:
         self._texts |= {site.id: name for site in asked}
         sorting = {site_of(name) for node in self._order for name in text_columns(node)}
         sorts = tuple(site.id for site in asked if site.id in sorting)
-        return TextStage(name, self._block.name, select, inputs, sorts=sorts)
+        leaves_out = self._block.leaves_out_unknown
+        return TextStage(name, self._block.name, select, inputs, sorts=sorts, leaves_out_unknown=leaves_out)
 
     def _finish(self) -> Materialize:
         outputs = [aliased(self._resolve(node), f"c{i}") for i, node in enumerate(self._block.outputs)]
