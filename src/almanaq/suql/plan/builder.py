@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.catalog.sources import find_cte, from_items, qualified
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
 from almanaq.suql.plan.first_rows import (
@@ -29,7 +29,6 @@ from almanaq.suql.plan.sites import (
     is_correlated,
     is_of_block,
     own_columns,
-    qualified,
     references_from_above,
     text_unit,
     where_of,

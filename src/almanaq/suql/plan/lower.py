@@ -245,7 +245,9 @@ class _Lowering:
         number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
         select = self._rows(number, aliased(copy_tree(self._row), ROW), *self._carry(self._find_needed(asked)))
         self._restrict(select)
-        if order is not None or self._limit is not None or self._offset is not None:
+        if isinstance(self._limit, exp.Fetch) and order is not None:
+            select.set("order", copy_tree(order))  # WITH TIES: no two rows have one number
+        elif order is not None or self._limit is not None or self._offset is not None:
             select.order_by(exp.column(exp.to_identifier(ORDINAL, quoted=True)), copy=False)
         select.set("limit", self._limit)
         select.set("offset", self._offset)
