@@ -81,6 +81,12 @@ def write_for_postgres(tree: exp.Expr) -> exp.Expr:
             join.set("kind", "CROSS")  # a comma binds less than JOIN: later conditions would not see the item before it
     for node in nodes_of(tree, exp.EQ):
         _compare_addresses(node)
+    for dot in reversed(nodes_of(tree, exp.Dot)):
+        row = dot.this.unnest()
+        row = row.this if isinstance(row, exp.Cast) else row
+        pairs = {pair.this.name: pair.expression for pair in row.expressions} if isinstance(row, exp.Struct) else {}
+        if (value := pairs.get(dot.expression.name)) is not None:
+            dot.replace(exp.paren(value))
     for row in reversed(nodes_of(tree, exp.Struct)):
         row.replace(_write_row(row))
     return tree

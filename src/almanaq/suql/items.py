@@ -199,6 +199,7 @@ def write_rows(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
         if item is None or not _has_row(item):
             continue
         made = _row_of(item, catalog, dialect)
+        made.meta["row"] = item.alias_or_name
         shown = isinstance(within, exp.Select) and reference.arg_key == "expressions"
         reference.replace(aliased(made, reference.name) if shown else made)
 
@@ -221,7 +222,8 @@ def _is_output_name(reference: exp.Column) -> bool:
     alone = isinstance(reference.parent, exp.Ordered | exp.Group | exp.Distinct | exp.Tuple)
     if isinstance(holder, exp.Query) or block is None or not alone:
         return False
-    return any(isinstance(item, exp.Alias) and item.alias == reference.name for item in block.selects)
+    named = [item.this for item in block.selects if isinstance(item, exp.Alias) and item.alias == reference.name]
+    return any(output.meta.get("row") != reference.name for output in named)
 
 
 def _names_row(reference: exp.Column, catalog: Catalog) -> bool:
@@ -255,13 +257,46 @@ def _row_of(item: exp.Expr, catalog: Catalog, dialect: str) -> exp.Expr:
         made = exp.Cast(this=made, to=exp.DataType(this=exp.DType.USERDEFINED, kind=place))
     if not _may_lack_match(item):
         return made
-    if relation is None or relation.row_id is None:
+    if relation is not None and relation.row_id is not None:
+        mark: exp.Expr = qualified(relation.row_id, alias)
+    elif _mark_rows(item):
+        mark = column(alias, _MARK)
+    else:
         raise UnsupportedError(
             f"a row of {alias!r}, which an outer join may leave out, is not supported beside text functions: name its "
             "columns"
         )
-    known = exp.Not(this=exp.Is(this=qualified(relation.row_id, alias), expression=exp.null()))
+    known = exp.Not(this=exp.Is(this=mark, expression=exp.null()))
     return exp.Case(ifs=[exp.If(this=known, true=made)])
+
+
+_MARK = "is a row"
+"""The column by which a row of a query is told from one that an outer join makes up."""
+
+
+def _mark_rows(item: exp.Expr) -> bool:
+    """Have the query of a derived table, or of a member of WITH, show the mark; say whether it does."""
+    holder = find_cte(item) if isinstance(item, exp.Table) else item
+    block = item.find_ancestor(exp.Select)
+    starred = block is None or any(output.is_star for output in block.expressions)
+    with_ = holder.find_ancestor(exp.With) if isinstance(holder, exp.CTE) else None
+    if holder is None or starred or (with_ is not None and with_.args.get("recursive")):
+        return False
+    pending, blocks = [holder.this], list[exp.Select]()
+    while pending:
+        query = pending.pop()
+        if isinstance(query, exp.Subquery):
+            pending.append(query.this)
+        elif isinstance(query, exp.SetOperation):
+            pending += [query.this, query.expression]
+        elif isinstance(query, exp.Select):
+            blocks.append(query)
+        else:
+            return False
+    for each in blocks:
+        if _MARK not in each.named_selects:
+            each.append("expressions", aliased(exp.true(), _MARK))
+    return True
 
 
 def _may_lack_match(item: exp.Expr) -> bool:

@@ -200,7 +200,8 @@ class _Builder:
     def _split(self, block: exp.Select) -> bool:
         name = self._name("part")
         return (
-            blocks.split_groups(block, name)
+            blocks.split_functions(block, name)
+            or blocks.split_groups(block, name)
             or blocks.split_sets(block, name)
             or split_first_rows(block, name)
             or blocks.split_windows(block, name)

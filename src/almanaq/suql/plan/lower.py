@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
@@ -21,8 +22,10 @@ from almanaq.suql.plan.stages import (
     Stage,
     TextBlock,
     TextStage,
+    selects_of,
 )
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of, table
+from almanaq.suql.text_functions import is_text_call
 
 
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
@@ -67,7 +70,18 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, payload=lowering.payload)
+    _check_computed([*(select for stage in stages for select in selects_of(stage)), output.select])
     return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain, plan.bound))
+
+
+def _check_computed(selects: Sequence[object]) -> None:
+    """Raise UnsupportedError for a text function that no stage computes: the engine may have a function of its name."""
+    found = [node for select in selects if isinstance(select, exp.Query) for node in nodes(select)]
+    for call in filter(is_text_call, found):
+        name = call.name.lower()
+        raise UnsupportedError(
+            f"{name}() is not supported where the query has it: compute it in a derived table (SELECT {name}(…) AS a …)"
+        )
 
 
 def _with_last_inside(plan: Plan) -> Plan:
