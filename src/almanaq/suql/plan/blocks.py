@@ -267,6 +267,25 @@ def draw_first(block: exp.Select, name: str) -> None:
         inner.replace(page)
 
 
+def split_page(block: exp.Select, name: str) -> bool:
+    """Cut a block's rows in a derived table where only what it shows asks; say whether it does.
+
+    `SELECT f(a) FROM t ORDER BY b LIMIT 1` becomes
+    `SELECT f(d.a) FROM (SELECT a, b FROM t ORDER BY b LIMIT 1) AS d ORDER BY d.b`.
+    """
+    cut = [clause for clause in ("limit", "offset") if block.args.get(clause) is not None]
+    beside = [part for part in block.iter_expressions() if part.arg_key != "expressions"]
+    if not cut or not is_plain(block) or is_by_chance(block) or any(map(has_text, beside)):
+        return False
+    order = block.args.get("order")
+    kept = order.copy() if order is not None else None
+    inner = derive(block, name, [])
+    inner.set("order", kept)
+    for clause in cut:
+        inner.set(clause, block.args.pop(clause))
+    return True
+
+
 def split_nested_calls(block: exp.Select, name: str) -> bool:
     """Compute text calls that are arguments of others in a derived table; say whether there were any."""
     nested = [call for call in own_text_calls(block) if is_nested_call(call)]

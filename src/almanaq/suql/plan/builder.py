@@ -385,7 +385,7 @@ class _Builder:
         self._compile_nested(block)
         self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
-        while self._split(block):
+        while self._split(block) or blocks.split_page(block, self._name("part")):
             pass
         for item in list(from_items(block)):
             if isinstance(item, exp.Subquery) and has_text(item):
