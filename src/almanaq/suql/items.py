@@ -11,7 +11,8 @@ from sqlglot.dialects.dialect import Dialect
 from almanaq.errors import UnknownNameError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items, qualified
-from almanaq.suql.syntax.nodes import aliased, column, is_within, nodes_of, quoted, side_of, table_alias
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes_of, quoted, side_of, table_alias
+from almanaq.suql.text_functions import is_by_chance
 
 # --- relations and aliases --------------------------------------------------------------------------------------------
 
@@ -156,6 +157,23 @@ def _aliases_in(item: exp.Expr) -> set[str]:
             seen.add(id(holder))
             pending += [inner for block in nodes_of(holder, exp.Select) for inner in from_items(block)]
     return found
+
+
+def inline_correlated_members(tree: exp.Query) -> None:
+    """Write members of WITH that name columns of a query around theirs as derived tables: others are planned once."""
+    for cte in nodes_of(tree, exp.CTE):
+        with_ = cte.parent
+        named = [find_source(each.table, each) for each in nodes_of(cte.this, exp.Column) if each.table]
+        if not isinstance(with_, exp.With) or all(item is None or is_within(item, cte) for item in named):
+            continue
+        readers = [table for table in nodes_of(tree, exp.Table) if find_cte(table) is cte]
+        if with_.args.get("recursive") or (len(readers) > 1 and is_by_chance(cte.this)):
+            continue
+        for table in readers:
+            table.replace(derived(cte.this.copy(), table.alias, cte.alias_column_names))
+        cte.pop()
+        if not with_.expressions and with_.parent is not None:
+            with_.parent.set("with_", None)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------

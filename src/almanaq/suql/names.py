@@ -14,7 +14,13 @@ from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, sugge
 from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.catalog.relations import Catalog, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
-from almanaq.suql.items import name_relations, rename_hidden_aliases, write_fields, write_rows
+from almanaq.suql.items import (
+    inline_correlated_members,
+    name_relations,
+    rename_hidden_aliases,
+    write_fields,
+    write_rows,
+)
 from almanaq.suql.language import Language
 from almanaq.suql.syntax.nodes import (
     aliased,
@@ -76,6 +82,7 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
         tree = qualify_tables(tree, dialect=dialect)
         rename_hidden_aliases(tree)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
+        inline_correlated_members(tree)
     except (OptimizeError, ParseError) as error:
         raise UnknownNameError(str(error).splitlines()[0]) from error
     except MISREAD as error:
