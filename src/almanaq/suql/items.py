@@ -10,7 +10,15 @@ from sqlglot.dialects.dialect import Dialect
 
 from almanaq.errors import UnknownNameError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog, Relation
-from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items, qualified
+from almanaq.suql.catalog.sources import (
+    columns_of,
+    enclosing_selects,
+    find_cte,
+    find_source,
+    from_items,
+    qualified,
+    query_in,
+)
 from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes_of, quoted, side_of, table_alias
 from almanaq.suql.text_functions import is_by_chance
 
@@ -258,8 +266,13 @@ def _names_row(reference: exp.Column, catalog: Catalog) -> bool:
 
 def _columns_of_row(item: exp.Expr, catalog: Catalog) -> list[str]:
     names = columns_of(item, catalog)
-    if not names or not all(names) or "*" in names or len(set(names)) < len(names):
-        raise UnsupportedError(f"the columns of a row of {item.alias_or_name!r} cannot be told here: name them")
+    holder = find_cte(item) if isinstance(item, exp.Table) else item
+    query = query_in(holder) if holder is not None else None
+    unnamed = isinstance(query, exp.Query) and names is not None and len(query.selects) != len(names)
+    if not names or not all(names) or unnamed or "*" in names or len(set(names)) < len(names):
+        raise UnsupportedError(
+            f"what the columns of a row of {item.alias_or_name!r} are called cannot be told here: give each a name (AS)"
+        )
     return names
 
 

@@ -418,7 +418,7 @@ def _push(query: exp.Expr, part: exp.Expr, item: str, names: list[str]) -> None:
             return
         if all(_may_filter(node, query) for node in found):
             query.where(_over(part, item, outputs), copy=False)
-        elif all(_may_filter(node, query) or _may_choose(node, query) for node in found):
+        elif all(_may_choose(node, query) for node in found):
             chosen, before = _over(part, item, outputs), query.args.get("qualify")
             query.set("qualify", exp.Qualify(this=exp.and_(*([before.this] if before else []), chosen, copy=False)))
 
@@ -447,9 +447,11 @@ def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
 
 
 def _may_choose(node: exp.Expr, block: exp.Select) -> bool:
-    """Return whether an output is a window without text of a block that asks of what it shows: of rows chosen by it."""
-    plain = isinstance(node, exp.Window) and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
-    return plain and any(map(has_text, block.expressions)) and not is_aggregated(block)
+    """Return whether an output may tell which rows of a block are asked about, once its windows have seen all."""
+    windows = windows_in(block)
+    asks = any(map(has_text, block.expressions)) and not is_aggregated(block)
+    known = not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
+    return bool(windows) and not any(map(has_text, windows)) and asks and known
 
 
 def _over(part: exp.Expr, item: str, outputs: dict[str, exp.Expr]) -> exp.Expr:
