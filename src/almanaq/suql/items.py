@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from almanaq.errors import UnknownNameError, UnsupportedError
-from almanaq.suql.catalog.relations import Catalog, Relation
+from almanaq.suql.catalog.relations import Catalog, Relation, fold
 from almanaq.suql.catalog.sources import (
     columns_of,
     enclosing_selects,
@@ -191,11 +191,13 @@ def write_fields(tree: exp.Query, catalog: Catalog) -> int:
     """Write `(x).c` as `x.c` and `(x).*` as `x.*` where `x` is a row of an item of FROM; return how many there were."""
     found = 0
     for dot in nodes_of(tree, exp.Dot):
-        row = dot.this.unnest()
-        if isinstance(row, exp.Column) and _names_row(row, catalog):
-            field = dot.expression
-            made = exp.Column(this=field.copy(), table=quoted(row.name))
-            dot.replace(made)
+        row, field = dot.this.unnest(), dot.expression
+        if not isinstance(field, exp.Identifier | exp.Star) or not isinstance(row, exp.Column):
+            continue
+        if _names_row(row, catalog):
+            if isinstance(field, exp.Identifier):
+                field = quoted(fold(field.name, catalog.dialect, quoted=bool(field.args.get("quoted"))))
+            dot.replace(exp.Column(this=field, table=quoted(row.name)))
             found += 1
     return found
 
