@@ -1,4 +1,4 @@
-"""Items of FROM: the relation of each, an alias that tells it from those around it, and references to its rows."""
+"""Items of FROM: joins as a list, relations, aliases that differ from those around them, references to rows."""
 
 from __future__ import annotations
 
@@ -21,6 +21,76 @@ from almanaq.suql.catalog.sources import (
 )
 from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes_of, quoted, side_of, table_alias
 from almanaq.suql.text_functions import is_by_chance
+
+# --- joins ------------------------------------------------------------------------------------------------------------
+
+
+def flatten_joins(tree: exp.Query) -> None:
+    """`FROM ((a JOIN b ON c) JOIN d ON e)` becomes `FROM a JOIN b ON c JOIN d ON e`: the same, and a list of items.
+
+    `a JOIN (b JOIN c ON d) ON e` becomes `a CROSS JOIN b JOIN c ON d AND e`, and `a LEFT JOIN (b JOIN c ON d) ON e`
+    `b JOIN c ON d RIGHT JOIN a ON e`.
+    """
+    for block in nodes_of(tree, exp.Select):
+        from_ = block.args.get("from_")
+        while from_ is not None and (_take_joins(block, from_) or _flatten_join(block, from_)):
+            pass
+
+
+def _take_joins(block: exp.Select, from_: exp.From) -> bool:
+    if (inner := _unwrap_joins(from_.this)) is None:
+        return False
+    joins = [join.pop() for join in inner.args.get("joins") or ()]
+    block.set("joins", [*joins, *(block.args.get("joins") or ())])
+    from_.set("this", inner)
+    return True
+
+
+def _flatten_join(block: exp.Select, from_: exp.From) -> bool:
+    joins = block.args.get("joins") or []
+    unwrapped = ((place, inner) for place, join in enumerate(joins) if (inner := _unwrap_joins(join.this)) is not None)
+    place, inner = next(unwrapped, (0, None))
+    if inner is None:
+        return False
+    join, within = joins[place], [each.pop() for each in inner.args.get("joins") or ()]
+    merges = [any(each.args.get(key) for key in ("using", "method")) for each in (join, *within)]
+    on, sides = join.args.get("on"), {side_of(each) for each in within}
+    join.set("this", inner)
+    if not any(merges) and not side_of(join) and not sides - ({""} if on is not None else {"", "LEFT"}):
+        if on is not None:
+            last = within[-1] if within else join
+            parts = [each for each in (last.args.get("on"), on) if each is not None and each is not on]
+            join.set("on", None)
+            join.set("kind", "CROSS" if last is not join else join.kind)
+            last.set("on", exp.and_(*parts, on))
+            last.set("kind", None)
+        joins = [*joins[: place + 1], *within, *joins[place + 1 :]]
+    elif not merges[0] and not place and not any(isinstance(output, exp.Star) for output in block.expressions):
+        first = from_.this
+        from_.set("this", inner)
+        join.set("this", first)
+        join.set("side", {"LEFT": "RIGHT", "RIGHT": "LEFT"}.get(side_of(join), join.side))
+        joins = [*within, *joins]
+    else:
+        raise UnsupportedError(
+            "a join in parentheses behind another join is not supported here beside text functions: write it as a "
+            "derived table, (SELECT … FROM … JOIN …) AS d"
+        )
+    block.set("joins", joins)
+    return True
+
+
+def _unwrap_joins(item: exp.Expr) -> exp.Expr | None:
+    within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
+    if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
+        isinstance(within, exp.Subquery) and (within.alias or within.args.get("joins"))
+    ):
+        inner: exp.Expr = item.this
+        for join in item.args.get("joins") or ():
+            inner.append("joins", join.pop())
+        return inner
+    return item if isinstance(item, exp.Table) and item.args.get("joins") else None
+
 
 # --- relations and aliases --------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.catalog.relations import Catalog, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
 from almanaq.suql.items import (
+    flatten_joins,
     inline_correlated_members,
     name_relations,
     rename_hidden_aliases,
@@ -60,7 +61,7 @@ class BoundQuery:
 
 def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     """Return a query, which is changed, with every name resolved, stars written out, and types known."""
-    _flatten_joins(tree)
+    flatten_joins(tree)
     _fold_names(tree, dialect)
     named = name_relations(tree, catalog)
     schema = schema_of(named.values(), dialect)
@@ -108,73 +109,6 @@ def mark_functions(tree: exp.Expr, language: Language) -> None:
             made = exp.AnonymousAggFunc(this=node.this, expressions=node.expressions)
             made.meta.update(node.meta)
             node.replace(made)
-
-
-def _flatten_joins(tree: exp.Query) -> None:
-    """`FROM ((a JOIN b ON c) JOIN d ON e)` becomes `FROM a JOIN b ON c JOIN d ON e`: the same, and a list of items.
-
-    `a JOIN (b JOIN c ON d) ON e` becomes `a CROSS JOIN b JOIN c ON d AND e`, and `a LEFT JOIN (b JOIN c ON d) ON e`
-    `b JOIN c ON d RIGHT JOIN a ON e`.
-    """
-    for block in nodes_of(tree, exp.Select):
-        from_ = block.args.get("from_")
-        while from_ is not None and (_take_joins(block, from_) or _flatten_join(block, from_)):
-            pass
-
-
-def _take_joins(block: exp.Select, from_: exp.From) -> bool:
-    if (inner := _unwrap_joins(from_.this)) is None:
-        return False
-    joins = [join.pop() for join in inner.args.get("joins") or ()]
-    block.set("joins", [*joins, *(block.args.get("joins") or ())])
-    from_.set("this", inner)
-    return True
-
-
-def _flatten_join(block: exp.Select, from_: exp.From) -> bool:
-    joins = block.args.get("joins") or []
-    unwrapped = ((place, inner) for place, join in enumerate(joins) if (inner := _unwrap_joins(join.this)) is not None)
-    place, inner = next(unwrapped, (0, None))
-    if inner is None:
-        return False
-    join, within = joins[place], [each.pop() for each in inner.args.get("joins") or ()]
-    merges = [any(each.args.get(key) for key in ("using", "method")) for each in (join, *within)]
-    on, sides = join.args.get("on"), {side_of(each) for each in within}
-    join.set("this", inner)
-    if not any(merges) and not side_of(join) and not sides - ({""} if on is not None else {"", "LEFT"}):
-        if on is not None:
-            last = within[-1] if within else join
-            parts = [each for each in (last.args.get("on"), on) if each is not None and each is not on]
-            join.set("on", None)
-            join.set("kind", "CROSS" if last is not join else join.kind)
-            last.set("on", exp.and_(*parts, on))
-            last.set("kind", None)
-        joins = [*joins[: place + 1], *within, *joins[place + 1 :]]
-    elif not merges[0] and not place and not any(isinstance(output, exp.Star) for output in block.expressions):
-        first = from_.this
-        from_.set("this", inner)
-        join.set("this", first)
-        join.set("side", {"LEFT": "RIGHT", "RIGHT": "LEFT"}.get(side_of(join), join.side))
-        joins = [*within, *joins]
-    else:
-        raise UnsupportedError(
-            "a join in parentheses behind another join is not supported here beside text functions: write it as a "
-            "derived table, (SELECT … FROM … JOIN …) AS d"
-        )
-    block.set("joins", joins)
-    return True
-
-
-def _unwrap_joins(item: exp.Expr) -> exp.Expr | None:
-    within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
-    if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
-        isinstance(within, exp.Subquery) and (within.alias or within.args.get("joins"))
-    ):
-        inner: exp.Expr = item.this
-        for join in item.args.get("joins") or ():
-            inner.append("joins", join.pop())
-        return inner
-    return item if isinstance(item, exp.Table) and item.args.get("joins") else None
 
 
 def _fold_names(tree: exp.Query, dialect: str) -> None:
