@@ -38,6 +38,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_AMONG, _RELATIVE = frozenset(("among", "within", "of all")), frozenset(("that", "which", "who"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -81,6 +82,10 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        if self.conditions.joined and (
+            spec.distinct or any(e.find(exp.Distinct, exp.Select) for e in spec.expressions())
+        ):
+            self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
@@ -194,11 +199,9 @@ class Composer(Ranking):
         tests = self.conditions.tests
         if not tests:
             raise NotComposed
-        verbs = [k for k in range(len(self.sentence.items)) if self.sentence.text(k) in _BEING]
-        after = [t for t in tests if any(v > i and t.place > v for v in verbs)]
-        after = after or [max(tests, key=lambda t: t.place)]
-        self.conditions.tests = [t for t in tests if t not in after]
-        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
+        part = self._part_of_share(i)
+        self.conditions.tests = [t for t in tests if t not in part]
+        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in part))
         first = self.sentence.neighbour(i, 1)
         of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
         if of_figure and not (self.measures and isinstance(self.measures[-1], exp.Sum)):
@@ -217,6 +220,22 @@ class Composer(Ranking):
         part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
+
+    def _part_of_share(self, i: int) -> list[Test]:
+        """Return the tests of the rows whose share is asked for; the others are of the rows that it is a share of."""
+        tests = sorted(self.conditions.tests, key=lambda t: t.place)
+        said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
+        verbs = [k for k in range(i + 1, len(said)) if said[k] in _BEING and said[k - 1] not in _RELATIVE]
+        after = [t for t in tests if verbs and t.place > verbs[0]]
+        asked, whole = after or tests, after or tests[-1:]
+        of_rest = [k for k in range(i + 1, len(said)) if said[k] in _AMONG]
+        of_rest += [i] if "as" in said[max(i - 2, 0) : i] else []  # "roses as a percentage of all flowers"
+        places = range(asked[0].place + 1, asked[-1].place)
+        ties = [k for k in places if said[k] in _TIES and self.sentence.items[k - 1].kind not in ("silent", "and")]
+        inside, head = ([t for t in asked if at and t.place < at[0]] for at in (of_rest, ties))
+        if inside or not head:
+            return inside or whole
+        return self.choices.pick(("part", i), [(head, 1.0), (whole, 0.97)])  # of all in May, or of all roses
 
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]

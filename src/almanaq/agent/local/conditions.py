@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -51,6 +52,8 @@ class Conditions(Presence):
                 continue
             meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
             sentence.take(i)
+            if self._is_act(i) and self.choices.pick(("act", i), [(True, 1.0), (False, 0.97)]):
+                continue
             last = lists[-1][-1] if lists else None
             if last and last[1] is column and self._are_listed(last[0], i):
                 lists[-1].append((i, column, meant))
@@ -58,6 +61,15 @@ class Conditions(Presence):
                 lists.append([(i, column, meant)])
         for listed in lists:
             self._add_values(listed)
+
+    def _is_act(self, i: int) -> bool:
+        """Return whether a value may be the verb: who opens most tickets has not most that are open."""
+        items, said = self.sentence.items, [self.sentence.text(k) for k in range(i + 1)]
+        after = [item.kind + item.how for item in items[i + 1 : i + 2]]
+        does = bool({"did", "do", "does"} & {*said[:-2]}) and "have" not in said and after in ([], ["silent"])
+        subject = i > 0 and (items[i - 1].kind != "silent" or said[-2] in ("they", "he", "she"))
+        acts = does if stem(said[-1]) == said[-1] else after == ["superlative"]
+        return subject and acts and self.sentence.links.text(items[i]).islower()
 
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
@@ -148,6 +160,7 @@ class Conditions(Presence):
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        self.joined |= "and" in between and not negated
         condition: exp.Expr
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
@@ -289,7 +302,8 @@ class Conditions(Presence):
             only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             # A number alone is an age where rows have one, or a day of birth.
             aged = any(c.roles & {"age", "birth"} for c in self.world.columns(self.main.name))
-            options = [(c, 0.5) for c in only if len(only) == 1 and (not aged or "age" in c.roles)]
+            measures = comparison.measured is not None  # what is long or old is not so by another amount
+            options = [(c, 0.5) for c in only if len(only) == 1 and not measures and (not aged or "age" in c.roles)]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
             return None
@@ -429,6 +443,9 @@ class Conditions(Presence):
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
+        if sentence.text(i - 1) == "from" and period.sign == "=" and (period.after - period.start).days == 1:
+            onward = self._within(column, replace(period, sign=">="))
+            within = self.choices.pick(("from", span.first), [(onward, 1.0), (within, 0.97)])
         if period.days is not None and period.sign == "=" and len(years) > 1:
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])

@@ -27,6 +27,7 @@ class Ranking(Figures):
 
     def _rank(self) -> None:
         """Turn superlatives into an order with a limit."""
+        grouped = bool(self.groups) and not self.conditions.versus
         for i in list(self.sentence.of("superlative")):
             meant: Superlative = self.sentence.items[i].meanings[0]
             self.sentence.take(i)
@@ -44,6 +45,8 @@ class Ranking(Figures):
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
+        if grouped and self.limit is not None:
+            self.choices.doubt(0.4, "the group that ranks first, or what ranks first in each")
 
     def _counted_reviews(self) -> LinkedColumn | None:
         """Return the column that says how many spoke of each row, by which it is popular."""
@@ -247,6 +250,9 @@ class Ranking(Figures):
                     self._add_group(number)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
+        above = exp.GT(this=compared(column), expression=exp.Literal.number(0))
+        if column.is_measurable and self.world.graph.finds(column.relation.name, above) is False:
+            self.choices.doubt(0.5, "amounts below zero")  # the largest refund may be the least number
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
 
