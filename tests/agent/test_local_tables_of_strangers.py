@@ -171,11 +171,10 @@ BILLS = {
 }
 VISITS = {
     "visits": {
-        "order_no": ["o1", "o1", "o2", "o3"],
-        "guest": ["Ann", "Bo", "Cy", "Di"],
-        "attended": ["present", "absent", "present", "absent"],
-        "price_eur": [20.0, 30.0, 60.0, 70.0],
-        "town": ["Vik", "Vik", "Moss", "Moss"],
+        "order_no": ["o1", "o1", "o2", "o3", "o4", "o5"],
+        "attended": ["present", "absent", "present", "absent", "absent", "present"],
+        "price_eur": [20.0, 30.0, 60.0, 70.0, 80.0, 90.0],
+        "town": ["Vik", "Vik", "Moss", "Moss", "Moss", "Oslo"],
     }
 }
 

@@ -182,8 +182,9 @@ class Figures(Defined):
             self.sentence.used[k] = False
         elif self.sentence.items[k].how in ("described", "part") and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.85)]  # "objects" of different `object_type`
-        if not distinct and any(test.column is column and not test.negated for test in self.conditions.tests):
-            options = [("ROWS", 0.95)]  # "how many grades are poor?": of one value there is one
+        same = (t for t in self.conditions.tests if t.column is column and not t.negated)
+        if not distinct and any(isinstance(t.condition, exp.EQ) for t in same):
+            options = [("ROWS", 0.95)]  # "how many grades are poor?": one value is always one
         chosen = self.choices.pick(("count", k), options)
         if chosen == "ROWS":
             self._count_rows()
