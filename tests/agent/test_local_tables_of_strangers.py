@@ -242,7 +242,7 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (BEDS, "average score per hour"),
         (BEDS, "second highest hours"),
         (BEDS, "average total hours per soil"),
-        (BEDS, "beds not on a score"),
+        (BEDS, "beds not on the score"),
         (VISITS, "visits longer than 24"),
         (BILLS, "biggest bill by amount"),
         (VISITS, "how many orders are there?"),

@@ -66,10 +66,11 @@ class Conditions(Presence):
         """Return whether a value may be the verb: who opens most tickets has not most that are open."""
         items, said = self.sentence.items, [self.sentence.text(k) for k in range(i + 1)]
         after = [item.kind + item.how for item in items[i + 1 : i + 2]]
+        subject = "value" if i and said[-2] == "they" else items[i - 1].kind if i and said[-2] != "who" else "noun"
+        if stem(said[-1]) != said[-1]:
+            return subject in ("column", "table", "noun") and after == ["superlative"]
         does = bool({"did", "do", "does"} & {*said[:-2]}) and "have" not in said and after in ([], ["silent"])
-        subject = i > 0 and (items[i - 1].kind != "silent" or said[-2] in ("they", "he", "she"))
-        acts = does if stem(said[-1]) == said[-1] else after == ["superlative"]
-        return subject and acts and self.sentence.links.text(items[i]).islower()
+        return does and subject == "value" and self.sentence.links.text(items[i]).islower()
 
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)

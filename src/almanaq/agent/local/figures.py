@@ -265,7 +265,7 @@ class Figures(Defined):
                 return False
             sentence.take(k)
             counted = column.is_measurable and column.name.casefold().endswith("s")
-            if counted and sentence.text(k - 1) == "per":
+            if counted and sentence.text(k - 1) == "per" and not sentence.text(k).endswith("s"):
                 self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
             self._add_group(column)
             return True

@@ -138,8 +138,8 @@ class Presence:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
-            placed = {"on", "in", "at", "from"} & {*sentence.words_between(i, k)}
-            if sentence.items[i].kind == "not" and (placed or sentence.text(i) not in _WITHOUT):
+            at_it = sentence.words_between(i, k)[-2:] in (["on", "the"], ["in", "the"], ["at", "the"])
+            if sentence.items[i].kind == "not" and (at_it or sentence.text(i) not in _WITHOUT):
                 continue
             column = self.column(
                 k,
