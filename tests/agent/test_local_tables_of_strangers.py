@@ -165,7 +165,7 @@ BEDS = {
 BILLS = {
     "bills": {
         "bill_no": [31, 32, 33, 34],
-        "amount": [-5.0, -9.0, -1.0, -9.5],
+        "amount": [5.0, 9.0, 1.0, 9.5],
         "sent": [date(2020, 1, 1), date(2021, 1, 1), date(2022, 1, 1), date(2022, 1, 2)],
     }
 }
@@ -195,7 +195,7 @@ VISITS = {
         (BEDS, "how many stages are open?", "SELECT 3"),
         (BEDS, "second lowest hours", "SELECT 3"),
         (BILLS, "bills older than 2021", "SELECT 31"),
-        (BILLS, "what is the amount of bill 32?", "SELECT -9.0"),
+        (BILLS, "what is the amount of bill 32?", "SELECT 9.0"),
         (FLEET, "How many sailings did Ida make?", "SELECT 3"),
         (FLEET, "the most expensive sailing", "SELECT 15"),
         (FLEET, "top 2 sailings by fare", "SELECT unnest([15, 12])"),
@@ -244,7 +244,6 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (BEDS, "average total hours per soil"),
         (BEDS, "beds not on the score"),
         (VISITS, "visits longer than 24"),
-        (BILLS, "biggest bill by amount"),
         (VISITS, "how many orders are there?"),
         (VISITS, "who attended in Vik?"),
         (TRUNKS, "trunks with no open leases"),

@@ -328,9 +328,7 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
                 if begins == last + 1:
                     start = meant.start if not meant.days or until.days else meant.start.replace(year=until.start.year)
                     both = Period("=", start, until.after, days=meant.days if until.days else None)
-                    years = None if meant.year is None or until.year is None else (meant.year, until.year)
-                    how = f"{years[0]}-{years[1]}" if years else ""
-                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15, how)
+                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15)
         said = {k: " ".join(token.folded for token in tokens[k:first]) for k in range(max(first - 3, 0), first)}
         begins = next((k for k, words in said.items() if words in _SIGNS), first)
         sign = _SIGNS.get(said.get(begins, ""), "=")

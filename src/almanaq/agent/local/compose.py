@@ -38,7 +38,6 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
-_AMONG, _RELATIVE = frozenset(("among", "within", "of all")), frozenset(("that", "which", "who"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -82,9 +81,8 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
-        if self.conditions.joined and (
-            spec.distinct or any(e.find(exp.Distinct, exp.Select) for e in spec.expressions())
-        ):
+        things = spec.distinct or any(each.find(exp.Distinct, exp.Select) for each in spec.expressions())
+        if self.conditions.joined and things:
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
@@ -225,10 +223,10 @@ class Composer(Ranking):
         """Return the tests of the rows whose share is asked for; the others are of the rows that it is a share of."""
         tests = sorted(self.conditions.tests, key=lambda t: t.place)
         said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
-        verbs = [k for k in range(i + 1, len(said)) if said[k] in _BEING and said[k - 1] not in _RELATIVE]
+        verbs = [k for k in range(i + 1, len(said)) if said[k] in _BEING and said[k - 1] not in ("that", "which")]
         after = [t for t in tests if verbs and t.place > verbs[0]]
         asked, whole = after or tests, after or tests[-1:]
-        of_rest = [k for k in range(i + 1, len(said)) if said[k] in _AMONG]
+        of_rest = [k for k in range(i + 1, len(said)) if said[k] in ("among", "within", "of all")]
         of_rest += [i] if "as" in said[max(i - 2, 0) : i] else []  # "roses as a percentage of all flowers"
         places = range(asked[0].place + 1, asked[-1].place)
         ties = [k for k in places if said[k] in _TIES and self.sentence.items[k - 1].kind not in ("silent", "and")]

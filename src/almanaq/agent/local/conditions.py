@@ -172,8 +172,6 @@ class Conditions(Presence):
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
-        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
-            self.choices.doubt(0.1, "both of two values")  # makers of "both vans and buses" have rows of each
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
@@ -295,7 +293,7 @@ class Conditions(Presence):
                     options.append((column, 0.95 * self.world.reach(self.main.name, column)))
                 elif any(role in column.roles for role in roles):
                     options.append((column, 0.85 * self.world.reach(self.main.name, column)))
-        if not options:
+        if not options and comparison.measured is None:  # what is long or old is so by no other amount
             follows = sentence.neighbour(i, 1, gap=1)
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
@@ -303,8 +301,7 @@ class Conditions(Presence):
             only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             # A number alone is an age where rows have one, or a day of birth.
             aged = any(c.roles & {"age", "birth"} for c in self.world.columns(self.main.name))
-            measures = comparison.measured is not None  # what is long or old is not so by another amount
-            options = [(c, 0.5) for c in only if len(only) == 1 and not measures and (not aged or "age" in c.roles)]
+            options = [(c, 0.5) for c in only if len(only) == 1 and (not aged or "age" in c.roles)]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:
             return None

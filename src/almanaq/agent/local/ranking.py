@@ -250,9 +250,6 @@ class Ranking(Figures):
                     self._add_group(number)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
-        above = exp.GT(this=compared(column), expression=exp.Literal.number(0))
-        if column.is_measurable and self.world.graph.finds(column.relation.name, above) is False:
-            self.choices.doubt(0.5, "amounts below zero")  # the largest refund may be the least number
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
 
