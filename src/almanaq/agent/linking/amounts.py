@@ -17,10 +17,8 @@ _SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)(k|m|bn|b|st|nd|rd|th)?")
 _CURRENCIES = ("$", "€", "£")
 _MORE, _LESS = ("more", "higher", "greater", "larger", "bigger", "better"), ("less", "lower", "fewer", "smaller")
 _ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
-_SIGNS = {
-    **{"since": ">=", "until": "<=", "after": ">", "later than": ">", "newer than": ">", "younger than": ">"},
-    **{"before": "<", "earlier than": "<", "older than": "<"},
-}
+_SIGNS = {"since": ">=", "until": "<="} | dict.fromkeys(("after", "later than", "newer than", "younger than"), ">")
+_SIGNS |= dict.fromkeys(("before", "earlier than", "older than"), "<")
 for _at in ("on", "in", "at"):
     _SIGNS |= {f"{_at} or after": ">=", f"{_at} or before": "<=", f"after or {_at}": ">=", f"before or {_at}": "<="}
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")

@@ -148,8 +148,8 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if kind == "count" and not _counts(tokens, first, index):
                 continue
-            following = tuple(t.stem for t in tokens[last : last + 1])
-            if kind == "distinct" and last - first > 1 and index.relations_named(following):
+            after = tuple(token.stem for token in tokens[last : last + 1])
+            if kind == "distinct" and last - first > 1 and index.relations_named(after):
                 continue  # what kinds of jobs there are, a column of jobs says
             if kind == "share" and first and tokens[first - 1].folded in ("highest", "lowest", "average", "largest"):
                 continue

@@ -264,8 +264,7 @@ class Figures(Defined):
             if column is None:
                 return False
             sentence.take(k)
-            counted = column.is_measurable and column.name.casefold().endswith("s")
-            if counted and sentence.text(k - 1) == "per" and not sentence.text(k).endswith("s"):
+            if column.is_measurable and f"{sentence.text(k)}s" == column.name and sentence.text(k - 1) == "per":
                 self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
             self._add_group(column)
             return True

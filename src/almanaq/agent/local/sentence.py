@@ -29,8 +29,7 @@ class Sentence:
         said = {word for k in range(i) for word in self.text(k).split()}
         if not said & _ALL or said & {"no", "not", "nothing", "never"}:
             return False
-        k = self.neighbour(i, -1)
-        last = self.items[k] if k is not None else None
+        last = next((item for item in reversed(self.items[:i]) if item.kind != "silent"), None)
         flag = last and last.kind == "column" and getattr(last.meanings[0].thing, "kind", "") == "boolean"
         noun = last is None or (last.kind in ("table", "noun", "column") and not flag)
         return noun or self.text(i - 1) in _ALL or self.text(i + 1) in ("those", "the")
