@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -51,6 +52,8 @@ class Conditions(Presence):
                 continue
             meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
             sentence.take(i)
+            if self._is_act(i) and self.choices.pick(("act", i), [(True, 1.0), (False, 0.97)]):
+                continue
             last = lists[-1][-1] if lists else None
             if last and last[1] is column and self._are_listed(last[0], i):
                 lists[-1].append((i, column, meant))
@@ -58,6 +61,16 @@ class Conditions(Presence):
                 lists.append([(i, column, meant)])
         for listed in lists:
             self._add_values(listed)
+
+    def _is_act(self, i: int) -> bool:
+        """Return whether a value may be the verb: who opens most tickets has not most that are open."""
+        items, said = self.sentence.items, [self.sentence.text(k) for k in range(i + 1)]
+        after = [item.kind + item.how for item in items[i + 1 : i + 2]]
+        subject = "value" if i and said[-2] == "they" else items[i - 1].kind if i and said[-2] != "who" else "noun"
+        if stem(said[-1]) != said[-1]:
+            return subject in ("column", "table", "noun") and after == ["superlative"]
+        does = bool({"did", "do", "does"} & {*said[:-2]}) and "have" not in said and after in ([], ["silent"])
+        return does and subject == "value" and self.sentence.links.text(items[i]).islower()
 
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
@@ -136,6 +149,7 @@ class Conditions(Presence):
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        self.joined |= "and" in between and not negated
         condition: exp.Expr
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
@@ -146,8 +160,6 @@ class Conditions(Presence):
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
-        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
-            self.choices.doubt(0.1, "both of two values")  # makers of "both vans and buses" have rows of each
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
@@ -269,7 +281,7 @@ class Conditions(Presence):
                     options.append((column, 0.95 * self.world.reach(self.main.name, column)))
                 elif any(role in column.roles for role in roles):
                     options.append((column, 0.85 * self.world.reach(self.main.name, column)))
-        if not options:
+        if not options and comparison.measured is None:  # what is long or old is so by no other amount
             follows = sentence.neighbour(i, 1, gap=1)
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
@@ -417,6 +429,9 @@ class Conditions(Presence):
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
+        if sentence.text(i - 1) == "from" and period.sign == "=" and (period.after - period.start).days == 1:
+            onward = self._within(column, replace(period, sign=">="))
+            within = self.choices.pick(("from", span.first), [(onward, 1.0), (within, 0.97)])
         if period.days is not None and period.sign == "=" and len(years) > 1:
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])

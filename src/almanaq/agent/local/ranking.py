@@ -27,6 +27,7 @@ class Ranking(Figures):
 
     def _rank(self) -> None:
         """Turn superlatives into an order with a limit."""
+        grouped = bool(self.groups) and not self.conditions.versus
         for i in list(self.sentence.of("superlative")):
             meant: Superlative = self.sentence.items[i].meanings[0]
             self.sentence.take(i)
@@ -40,6 +41,8 @@ class Ranking(Figures):
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
+        if grouped and self.limit is not None:
+            self.choices.doubt(0.4, "the group that ranks first, or what ranks first in each")
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""
