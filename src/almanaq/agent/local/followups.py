@@ -357,7 +357,7 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
     rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference)).split()
     words = {word.strip("?.!,") for word in rest} - {""}
     serving = domain_of(world.catalog).serving.keys()
-    role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
+    role = "address" if "where" in words or {"how", "get"} <= words else "price" if {"how", "much"} <= words else ""
     role = "dishes" if "what" in words and words & serving else role
     role = role or ("hours" if words & english().roles["hours"] else "")
     known = english().silent | serving | search_words().ignored | search_words().quality | english().roles["hours"]
