@@ -83,9 +83,11 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    spec, said = _give_up(said, spec, world)
-    if not said:
-        return _make_reading(spec, world)
+    kept, rest = _give_up(said, spec, world)
+    if kept is not spec or not rest:
+        found = _exchange(rest, kept, world) if rest else None
+        left = _make_reading(kept, world)
+        return found or (left and replace(left, unused=(rest,) if rest else ()))
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
     reference = resolve(said, history, world)

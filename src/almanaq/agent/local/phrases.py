@@ -178,7 +178,8 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
     """Yield spans of unlinked words that hold content, glue words inside included."""
     i = 0
     while i < len(use.tokens):
-        if not content(use, i):
+        alone = use.stem(i) in use.domain.empty and not content(use, i + 1)  # "dinner by the water"
+        if not content(use, i) or alone:
             i += 1
             continue
         last = k = i + 1
@@ -195,7 +196,7 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
 
 def content(use: TokenUse, i: int) -> bool:
     """Return whether word i is unlinked and carries meaning of its own."""
-    if not use.free(i, i + 1):
+    if i >= len(use.tokens) or not use.free(i, i + 1):
         return False
     folded, words = use.folded(i), search_words()
     if i in use.idioms:
@@ -217,8 +218,9 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
-    if not cue and use.folded(first - 1) in ("i", "we"):
-        return None  # "I fancy tapas" says what the asker does
+    told = "i we" if matter_of(words, use.domain) else "i we i'm we're"
+    if not cue and use.folded(first - 1) in told.split():
+        return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
 

@@ -104,6 +104,8 @@ def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
 _STRUCTURED = frozenset(
     "value table compare than number superlative count not order direction by silent unknown".split()
 )
+_ENDING = frozenset(("", "?", ".", ",", "!", "in", "at", "near", "and"))
+"""Words after which a noun is no part of a longer name."""
 _LEAST_WORD = 4
 
 
@@ -133,6 +135,9 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
         prose = all(getattr(n.thing, "kind", "") == "prose" for n in span.meanings)
         return exact and not (prose and use.folded(span.first - 1) in search_words().quality)
     if span.kind == "value":
+        judged = use.folded(span.first - 1) in search_words().quality and use.folded(span.last) in _ENDING
+        if judged and stems(use.text(span.first, span.last)) in use.domain.matters:
+            return False  # "good desserts" are judged by who ate them
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
         return span.size > 1 or use.folded(span.last - 1) == "popular"
