@@ -84,7 +84,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
     kept, rest = _give_up(said, spec, world)
-    if kept is not spec or not rest:
+    if rest != said:
         found = _exchange(rest, kept, world) if rest else None
         left = _make_reading(kept, world)
         return found or (left and replace(left, unused=(rest,) if rest else ()))

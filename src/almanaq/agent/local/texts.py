@@ -217,4 +217,4 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
     named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
     first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
     verbs = folded & {"find", "recommend", "suggest", "looking", "search", "show", "list", "name"}
-    return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any")
+    return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any", "who")
