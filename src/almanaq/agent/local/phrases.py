@@ -281,7 +281,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (does and rest and cue not in ("to", "doing"), f"does {row} {opening.removesuffix('s')} {rest}".rstrip() + "?"),
         (
             search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
-            f"is {row} {opening} enough {rest}?",
+            f"is {row} {words if matters else f'{opening} enough {rest}'}?",
         ),
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
         (cue == "about", f"is {row} about {words}?"),
