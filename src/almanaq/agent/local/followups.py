@@ -262,8 +262,7 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
             question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
             asked = {w.strip("?") for w in question.casefold().split()} - english().silent
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
-            wish = _wish_of(condition, world)
-            gone = gone or (wish is not None and matter is not None and wish[0] == matter[0])
+            gone = gone or (matter is not None and matter[0] == (_wish_of(condition, world) or ("",))[0])
         else:
             column = world.column_of(condition)
             written = values & {each.this for each in condition.find_all(exp.Literal)}
@@ -535,19 +534,15 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
     if len(kept) < len(spec.conditions):
         kept = [each for each in kept if not _compares_with_shown(each)]
     # "Without the music" after "with live music" asks for none, and gives the wish up.
-    added = (c for c in new.conditions if not (_denies(c) and _contradicts(c, spec.conditions, world)))
-    return [*kept, *added]
+    given_up = [c for c in new.conditions if c.text("expression") == "No" and _contradicts(c, spec.conditions, world)]
+    return [*kept, *(c for c in new.conditions if c not in given_up)]
 
 
 def _wish_of(condition: exp.Expr, world: World) -> tuple[str, bool] | None:
     """Return the matter that texts are asked about and whether it is wanted; None where it is none with a name."""
     asked = condition.find(exp.Anonymous) if has_text(condition) else None
     matter = None if asked is None else matter_of(asked.expressions[-1].name, domain_of(world.catalog))
-    return matter and (matter[0], matter[1] is not _denies(condition))
-
-
-def _denies(condition: exp.Expr) -> bool:
-    return has_text(condition) and condition.expression.name == "No"
+    return matter and (matter[0], matter[1] is (condition.text("expression") != "No"))
 
 
 def _contradicts(condition: exp.Expr, others: Sequence[exp.Expr], world: World) -> bool:

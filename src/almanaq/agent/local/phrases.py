@@ -178,8 +178,7 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
     """Yield spans of unlinked words that hold content, glue words inside included."""
     i = 0
     while i < len(use.tokens):
-        alone = use.stem(i) in use.domain.empty and not content(use, i + 1)  # "dinner by the water"
-        if not content(use, i) or alone:
+        if not content(use, i) or (use.stem(i) in use.domain.empty and not content(use, i + 1)):  # "dinner by the sea"
             i += 1
             continue
         last = k = i + 1
@@ -196,7 +195,7 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
 
 def content(use: TokenUse, i: int) -> bool:
     """Return whether word i is unlinked and carries meaning of its own."""
-    if i >= len(use.tokens) or not use.free(i, i + 1):
+    if not use.free(i, i + 1):
         return False
     folded, words = use.folded(i), search_words()
     if i in use.idioms:
@@ -241,7 +240,7 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = "doing"  # "I need to plan" is no place to plan
         elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
             cue = "with" if word in words.owning else use.domain.serving.get(word, word)
-        elif not cue and word in ("could", "should", "shall") and use.folded(k + 1) in ("i", "we", "you"):
+        elif not cue and word in ("could", "should") and use.folded(k + 1) in ("i", "we", "you"):
             cue = "can"
         elif word not in words.glue | words.ignored | words.quality:
             break
@@ -264,10 +263,10 @@ def matter_of(words: str, domain: Domain) -> tuple[str, bool] | None:
 def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str | None:
     """Ask what the phrase wants, as the first wording that fits has it; None where nothing says that it is wanted."""
     matters = matter_of(words, domain) is not None
-    stated = re.match(r"(?:the )?(.+?) (is|are|(?:should|must) be) (.+)$", words)
+    stated = re.match(r"(?:the )?(.+?) (?:(?:should|must) be|is|(are)) (.+)$", words)
     if stated:
         describes = matters or any(map(search_words().is_adjective, stated[3].casefold().split()))
-        return f"{'are' if stated[2] == 'are' else 'is'} the {stated[1]} {stated[3]}?" if describes else None
+        return f"{stated[2] or 'is'} the {stated[1]} {stated[3]}?" if describes else None
     row, (first, *more) = f"this {noun}", words.split()
     rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
     does, owned = opening in search_words().verbs, cue == "with"
