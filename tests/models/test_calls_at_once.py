@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import virtual_time
 
 import almanaq
+from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.batching import Batching
 from almanaq.models.budget import Budget
 from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.model_names import ModelSettings, make_models, wrap_model
-from almanaq.models.protocols import Completion, Prompt, Usage
+from almanaq.models.protocols import Completion, Message, Prompt, Usage
+from almanaq.models.retrying import FailedCall
 
 ROWS = 60
 QUERY = "SELECT id, answer(body, 'what is its number?') AS number FROM cases"
@@ -74,3 +77,85 @@ def test_texts_find_company_beyond_the_calls_at_once(source: str) -> None:
     con = almanaq.connect(source, model=make_models(model, Batching.of(6)), max_calls=None, concurrency=2)
     assert len(con.sql(QUERY).rows) == ROWS
     assert (counting.asked, counting.texts) == (ROWS // 6, 6)
+
+
+class Refusing:
+    """A model that takes some seconds for each reply, and fails for the first calls, or for all."""
+
+    name = "refusing"
+
+    def __init__(self, failure: Callable[[], Exception], failing: int, seconds: float) -> None:
+        self.failure, self.failing, self.seconds = failure, failing, seconds
+        self.asked = self.out = self.most = 0
+
+    async def complete(self, _: Prompt) -> Completion:
+        self.asked, self.out = self.asked + 1, self.out + 1
+        number, self.most = self.asked, max(self.most, self.out)
+        await asyncio.sleep(self.seconds)
+        self.out -= 1
+        if number <= self.failing:
+            raise self.failure()
+        return Completion("fine", Usage(calls=1))
+
+
+def ask_at_once(refusing: Refusing, count: int = 200) -> tuple[list[Completion | BaseException], float]:
+    """Return the outcomes of calls that are made at the same time, and the seconds they took."""
+
+    async def ask() -> tuple[list[Completion | BaseException], float]:
+        model = wrap_model(refusing, ModelSettings(budget=Budget()), False)
+        prompts = [Prompt("p", "1", (Message("user", str(n)),)) for n in range(count)]
+        began = virtual_time.now()
+        found = await asyncio.gather(*map(model.complete, prompts), return_exceptions=True)
+        return found, virtual_time.now() - began
+
+    return virtual_time.run(ask())
+
+
+WRONG_KEY = ModelError("set OPENAI_API_KEY")
+
+
+@pytest.mark.parametrize(
+    ("failure", "most"),
+    [
+        (lambda: ModelError("set OPENAI_API_KEY"), 4),
+        (lambda: FailedCall("refused", retryable=False, setup=WRONG_KEY), 11),
+        (lambda: FailedCall("odd, so tried again", setup=WRONG_KEY), 4 * 11),
+    ],
+)
+def test_what_no_call_can_pass_is_found_by_few(failure: Callable[[], Exception], most: int) -> None:
+    refusing = Refusing(failure, 10**9, 0.1)
+    found, _ = ask_at_once(refusing)
+    errors = [each for each in found if isinstance(each, ModelError)]
+    assert len(errors) == len(found)
+    assert sum(not isinstance(each, ModelCallError) for each in errors) >= len(found) - most
+    assert refusing.asked <= most
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.2, 1.0, 20.0])
+def test_a_model_that_replies_gets_all_calls_soon(seconds: float) -> None:
+    refusing = Refusing(AssertionError, 0, seconds)
+    found, taken = ask_at_once(refusing)
+    assert all(isinstance(each, Completion) for each in found)
+    assert refusing.most == 64
+    assert taken <= 4 * seconds + min(seconds, 0.25) + 0.01
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.2, 1.0])
+@pytest.mark.parametrize("failing", [1, 4, 7])
+def test_texts_that_are_refused_first_cost_no_other_its_reply(seconds: float, failing: int) -> None:
+    refusing = Refusing(lambda: FailedCall("blocked", retryable=False, setup=WRONG_KEY), failing, seconds)
+    found, _ = ask_at_once(refusing)
+    assert sum(isinstance(each, Completion) for each in found) == len(found) - failing
+
+
+def test_a_model_that_can_be_reached_again_is_asked_again() -> None:
+    refusing = Refusing(lambda: ModelError("start the server"), 4, 0.1)
+
+    async def ask() -> None:
+        model = wrap_model(refusing, ModelSettings(budget=Budget()), False)
+        prompts = [Prompt("p", "1", (Message("user", str(n)),)) for n in range(50)]
+        await asyncio.gather(*map(model.complete, prompts), return_exceptions=True)
+        found = await asyncio.gather(*map(model.complete, prompts))
+        assert len(found) == len(prompts)
+
+    virtual_time.run(ask())

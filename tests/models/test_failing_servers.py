@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +17,7 @@ import pytest
 
 import almanaq
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.models.http import JsonServer, NoReply
+from almanaq.models.http import JsonServer, NoReply, Reply
 from almanaq.suql.result import Result
 from almanaq_bench.testing import StandInServer, replies_from
 from almanaq_bench.testing.outcome import Outcome
@@ -121,12 +125,44 @@ def test_bytes_that_are_no_text_matter_where_they_are_read(monkeypatch: pytest.M
     assert all(each.reason == "a reply that is not valid UTF-8" for each in result.unknown)
 
 
+@pytest.mark.parametrize("batch", [1, 6])
+@pytest.mark.parametrize(
+    ("refusal", "most"),
+    [
+        (Outcome(404, b"404 page not found"), 4),
+        (Outcome.error(404, "Invalid URL (POST /chat/completions)"), 4),
+        (Outcome.error(401, "Incorrect API key"), 4),
+        (Outcome.error(403, "no"), 12),
+        (Outcome(200, HTML.body, HTML.headers), 12),
+    ],
+)
+def test_a_wrong_address_or_key_costs_few_requests(
+    monkeypatch: pytest.MonkeyPatch, refusal: Outcome, most: int, batch: int
+) -> None:
+    asked: list[object] = []
+    stays = {"id": list(range(200)), "note": [f"{note} {n}" for n, note in enumerate(NOTES * 17)][:200]}
+
+    def twist(_path: str, request: Any, _right: Outcome) -> Outcome:
+        asked.append(request)
+        return replace(refusal, wait=0.02)
+
+    with StandInServer(twist=twist) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with (
+            almanaq.connect({"stays": stays}, model="openai:any", cache=False, batch=batch) as connection,
+            pytest.raises(ModelError, match="set OPENAI_"),
+        ):
+            connection.sql(QUERY)
+    # A batch that may hold one bad text is halved down to single texts, which decide.
+    assert len(asked) <= (most if batch == 1 or most == 4 else 140)
+
+
 @pytest.mark.parametrize(("scheme", "most"), [("http", 4), ("https", 20)])
 def test_servers_of_one_machine_are_not_run_over(monkeypatch: pytest.MonkeyPatch, scheme: str, most: int) -> None:
     """Their queue of connections is short, and what does not fit waits for long."""
     opening, reached = 0, 0
 
-    async def open_connection(*_: object) -> None:
+    async def connect(*_: object, **__: object) -> None:
         nonlocal opening, reached
         opening += 1
         reached = max(reached, opening)
@@ -134,14 +170,41 @@ def test_servers_of_one_machine_are_not_run_over(monkeypatch: pytest.MonkeyPatch
         opening -= 1
         raise aiohttp.ClientConnectionError("closed")
 
-    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", open_connection)
-
-    async def ask_all() -> list[object]:
-        server = JsonServer(f"{scheme}://127.0.0.1:9", {}, timeout=30)
-        replies = [server.post("/chat/completions", b"{}") for _ in range(20)]
-        found = await asyncio.gather(*replies, return_exceptions=True)
-        await server.close()
-        return list(found)
-
-    assert all(isinstance(each, NoReply) for each in asyncio.run(ask_all()))
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", connect)
+    found = asyncio.run(_ask_all(f"{scheme}://127.0.0.1:9", 20))
+    assert all(isinstance(each, NoReply) for each in found)
     assert reached == most
+
+
+async def _ask_all(url: str, count: int) -> list[object]:
+    server = JsonServer(url, {}, timeout=60)
+    found = await asyncio.gather(*(server.post("/x", b"{}") for _ in range(count)), return_exceptions=True)
+    await server.close()
+    return list(found)
+
+
+@pytest.mark.parametrize("backlog", [1, 5])
+def test_a_server_with_a_short_queue_answers_all(backlog: int) -> None:
+    opened = 0
+
+    def answer(client: socket.socket) -> None:
+        with client:
+            while b"\r\n\r\n" in client.recv(65_536):
+                time.sleep(0.01)
+                client.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+
+    def serve() -> None:
+        nonlocal opened
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                opened += 1
+                threading.Thread(target=answer, args=(client,), daemon=True).start()
+                time.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        found = asyncio.run(_ask_all(f"http://127.0.0.1:{listener.getsockname()[1]}", 24))
+        listener.shutdown(socket.SHUT_RDWR)
+    assert all(isinstance(each, Reply) for each in found)
+    assert opened < len(found), "calls that wait take connections that have become free"

@@ -112,6 +112,29 @@ def test_the_last_object_after_the_reasoning_is_the_reply(monkeypatch: pytest.Mo
     assert (result.rows, len(asked), result.trace.unknown_calls) == (CALM, 5, 0)
 
 
+OTHERWISE = '{"value": %s, "quotes": []}'
+
+
+@pytest.mark.parametrize("other", ['"Yes"', '"No"', "null"])
+@pytest.mark.parametrize("form", ["{other} No, wait: {right}", "{right} Or, seen otherwise: {other}"])
+@pytest.mark.parametrize("batch", [1, 5])
+def test_two_answers_that_contradict_each_other_are_none(
+    monkeypatch: pytest.MonkeyPatch, other: str, form: str, batch: int
+) -> None:
+    def serve(request: dict[str, Any], right: str) -> Reply:
+        if request["messages"][-1]["content"].startswith("That reply cannot be used"):
+            return chat(right)
+        reply = json.loads(right)
+        odd = reply | dict.fromkeys([name for name in reply if name.startswith("item")], json.loads(OTHERWISE % other))
+        odd = odd if "item1" in odd else json.loads(OTHERWISE % other)
+        return chat(form.replace("{other}", json.dumps(odd)).replace("{right}", right))
+
+    rows = {"id": [1, 2, 3], "note": ["calm", "loud", "no word"]}
+    result, asked = run(monkeypatch, serve, rows=rows, batch=batch)
+    assert (result.rows, result.trace.unknown_calls) == ([(1,)], 0)
+    assert len(asked) > len(rows["id"]) - (batch > 1), "those that contradict are asked again"
+
+
 def test_reasoning_that_never_ends_is_no_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="an empty reply"):
         run(monkeypatch, lambda _, right: chat(f"<think>perhaps {right}"), rows={"id": [1], "note": ["calm"]})

@@ -54,6 +54,8 @@ def batch_price(price: Price | None) -> Price | None:
 class BatchModel(OpenAIModel):
     """An OpenAIModel whose requests go to the server as one batch; `file` says which batch each request is in."""
 
+    patience = 0.0
+
     def __init__(self, *arguments: Any, file: Path, **options: Any) -> None:
         super().__init__(*arguments, **options | {"timeout": _TRANSFER_SECONDS, "most_bytes": _MOST_RESULT_BYTES})
         self._queues = PerLoop(lambda: _BatchQueue(self._server, _open_store(file)))

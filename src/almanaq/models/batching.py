@@ -25,8 +25,8 @@ from almanaq.models.text_calls import (
     Piece,
     item_schema,
     locate_quotes,
-    parse_content,
-    parse_object,
+    parse_contents,
+    parse_objects,
     typical_batch_tokens,
 )
 
@@ -297,19 +297,18 @@ class BatchingReader:
         return replace(prompt, usual_output_tokens=typical_batch_tokens(calls), divisible=True)
 
     def _parse_items(self, name: str, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
-        content: Mapping[str, object] = {}
+        contents: Sequence[Mapping[str, object]] = [{}]
         with contextlib.suppress(MalformedReply):
-            content = parse_object(text)
+            contents = parse_objects(text)
         # Items that are not those that were sent may stand for their neighbours.
-        fits = set(content) == {f"item{number}" for number in range(1, len(items) + 1)}
+        fits = set(contents[-1]) == {f"item{number}" for number in range(1, len(items) + 1)}
         (self._fitting if fits else self._void)[name] += 1
         if not fits:
             return {}
         found: dict[int, TextReply] = {}
         for number, (place, call) in enumerate(items, 1):
-            item = content.get(f"item{number}")
             try:
-                parsed = parse_content(item if isinstance(item, dict) else {}, call)
+                parsed = parse_contents([content.get(f"item{number}") for content in contents], call)
             except MalformedReply:
                 continue
             quotes, dropped = locate_quotes(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
@@ -23,7 +24,7 @@ from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, FormData, TCPConnector
-    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.connector import Connection
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
@@ -247,25 +248,30 @@ class JsonServer:
 
         limits = aiohttp.ClientTimeout(total=self._timeout, connect=None, sock_connect=_CONNECT_SECONDS)
         # ConcurrentModel limits the calls in flight; a second limit here would only hide it.
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-        if self._root.startswith("http:"):
-            _open_gradually(connector)
+        kind = _gradual_connector() if self._root.startswith("http:") else aiohttp.TCPConnector
+        connector = kind(limit=0, keepalive_timeout=30)
         headers = {"accept-encoding": "gzip, deflate", **self._headers}
         return aiohttp.ClientSession(
             connector=connector, timeout=limits, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
         )
 
 
-def _open_gradually(connector: TCPConnector) -> None:
-    """Have few connections be opened at a time.
+@cache
+def _gradual_connector() -> type[TCPConnector]:
+    """Return a connector that opens few connections at a time.
 
     Servers of one machine often queue five; what more comes at once is dropped by the system and repeated after ever
     longer pauses, of half a minute in the end. Servers behind TLS queue thousands, and to open one takes long.
     """
-    gate, open_connection = asyncio.Semaphore(_OPENED_AT_ONCE), connector._create_connection
+    from aiohttp import TCPConnector
 
-    async def wait_and_open(*args: Any, **kwargs: Any) -> ResponseHandler:
-        async with gate:
-            return await open_connection(*args, **kwargs)
+    class GradualConnector(TCPConnector):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._gate = asyncio.Semaphore(_OPENED_AT_ONCE)
 
-    connector._create_connection = wait_and_open  # type: ignore[method-assign]
+        async def connect(self, *args: Any, **kwargs: Any) -> Connection:
+            async with self._gate:  # held for no time where a connection is free
+                return await super().connect(*args, **kwargs)
+
+    return GradualConnector

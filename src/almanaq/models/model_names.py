@@ -17,7 +17,7 @@ from almanaq.models.embedders.base import as_embedder
 from almanaq.models.private_files import default_cache_file, default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
 from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint, reads_texts
-from almanaq.models.retrying import ConcurrentModel, RetryingModel
+from almanaq.models.retrying import PATIENCE, ConcurrentModel, RetryingModel
 from almanaq.models.weights import GGUF, find_weights
 from almanaq.plugins import call_plugin, plugin_names
 
@@ -175,7 +175,8 @@ def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> La
     """
     most_output = getattr(model, "most_output_tokens", None)
     metered = MeteredModel(model, settings.budget, settings.price, most_output=most_output)
-    wrapped = RetryingModel(ConcurrentModel(metered, settings.concurrency), attempts=settings.attempts)
+    limited = ConcurrentModel(metered, settings.concurrency, patience=getattr(model, "patience", PATIENCE))
+    wrapped = RetryingModel(limited, attempts=settings.attempts)
     file = (settings.cache_file or default_cache_file()) if cache else None
     return CachedModel(wrapped, ReplyCache(file), identity=getattr(model, "identity", model.name))
 

@@ -179,6 +179,10 @@ _COMPLETION_TOO_LONG = re.compile(
 )
 
 
+_NO_SUCH_PATH = re.compile(r"not found|invalid url|no (?:such )?route|cannot post|unknown (?:path|url|endpoint)")
+"""How servers say that the address is wrong, and not what one request holds."""
+
+
 def find_refused_feature(status: int, message: str, used: Collection[str]) -> str | None:
     """Return the request feature that an error message calls unsupported; None for another error."""
     if status not in (400, 404, 415, 422, 500, 501):
@@ -233,7 +237,7 @@ def make_status_error(
         f"nothing at {base_url} speaks the OpenAI protocol ({status}): set OPENAI_BASE_URL to the address"
         f" that ends before /chat/completions, often in /v1. It said: {shown}"
     )
-    if status == 405:
+    if status == 405 or (status == 404 and not served and _NO_SUCH_PATH.search(lower)):
         return no_protocol
     if status == 413 or (_TOO_MUCH_AT_ONCE if status == 429 else _TOO_LONG).search(lower):
         message = f"the text is longer than {model!r} reads: {shown}"

@@ -137,18 +137,24 @@ def parse_object(text: str) -> dict[str, object]:
 
     An object that holds a key twice, with different values, is none: either value may be the one meant.
     """
-    found, problem, start = None, "it holds none", text.find("{")
+    return parse_objects(text)[-1]
+
+
+def parse_objects(text: str) -> list[dict[str, object]]:
+    """Return all complete JSON objects of a reply; raises MalformedReply as `parse_object` does."""
+    found, problem, start = list[object](), "it holds none", text.find("{")
     while start >= 0:
         try:
-            found, end = _DECODER.raw_decode(text, start)
+            read, end = _DECODER.raw_decode(text, start)
+            found.append(read)
         except (ValueError, RecursionError) as error:
             problem, end = str(error), start + 1
         start = text.find("{", end)
-    if found is _AMBIGUOUS:
-        raise MalformedReply("it holds a key twice, with different values")
-    if not isinstance(found, dict):
+    if not found:
         raise MalformedReply(f"it is not a JSON object ({problem})")
-    return found
+    if found[-1] is _AMBIGUOUS:
+        raise MalformedReply("it holds a key twice, with different values")
+    return [each for each in found if isinstance(each, dict)]
 
 
 _AMBIGUOUS = object()
@@ -166,11 +172,34 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 def parse_reply(text: str, call: TextCall) -> ParsedReply:
     """Parse a reply to a text call; raises MalformedReply for anything that its schema does not allow."""
-    return parse_content(parse_object(text), call)
+    return parse_contents(parse_objects(text), call)
 
 
-def parse_content(content: Mapping[str, object], call: TextCall) -> ParsedReply:
-    """Parse the JSON object of a reply; raises MalformedReply as `parse_reply` does."""
+def parse_contents(contents: Sequence[object], call: TextCall) -> ParsedReply:
+    """Parse the last of the JSON objects of a reply; raises MalformedReply as `parse_reply` does.
+
+    An earlier one with another verdict or option voids it: the last may be an afterthought, or a text that the model
+    made up. Of other questions an earlier one may be the form that was asked for, so that the last counts.
+    """
+    parsed = _parse_content(contents[-1], call)
+    if len(contents) > 1 and (call.options or call.compared):
+        for each in contents[:-1]:
+            try:
+                earlier = _parse_content(each, call)
+            except MalformedReply:
+                continue
+            if _choice_of(earlier) != _choice_of(parsed):
+                raise MalformedReply("it holds two answers that contradict each other")
+    return parsed
+
+
+def _choice_of(parsed: ParsedReply) -> object:
+    return parsed.verdicts or canonical(parsed.value or "")
+
+
+def _parse_content(content: object, call: TextCall) -> ParsedReply:
+    if not isinstance(content, dict):
+        raise MalformedReply("it holds no object for the text")
     if "value" not in content:
         raise MalformedReply(
             f"its keys are {sorted(content)}, expected value, quotes"

@@ -70,7 +70,6 @@ class Period:
     Attributes:
         year: the bare year that was written, which may be a number as well; None for other days.
         days: where no year was said, what can be placed near a known day.
-        month: the number of the month where it is one without a year.
     """
 
     sign: str
@@ -78,7 +77,6 @@ class Period:
     after: date
     year: int | None = None
     days: Days | None = None
-    month: int | None = None
 
 
 def number_at(tokens: Sequence[Token], at: int) -> tuple[float, int] | None:
@@ -305,8 +303,7 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
     for each in day_spans(question, today):
         inside = [i for i, t in enumerate(tokens) if each.first <= t.start and t.end <= each.last]
         if inside:
-            month = each.start.month if each.yearless and each.is_month else None
-            meant = Period("=", each.start, each.after, days=each if each.yearless else None, month=month)
+            meant = Period("=", each.start, each.after, days=each if each.yearless else None)
             calendar.append((inside[0], inside[-1] + 1, meant))
     for i, token in enumerate(tokens):
         if len(token.folded) == 4 and token.folded.isdigit() and _is_year(int(token.folded)):
@@ -332,7 +329,7 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
         if before == "from" and last < len(tokens) and tokens[last].folded in _ONWARD:
             sign, last = ">=", last + 1
         begins = first - 1 if sign != "=" else first
-        of = Period(sign, meant.start, meant.after, meant.year, meant.days, meant.month)
+        of = Period(sign, meant.start, meant.after, meant.year, meant.days)
         yield Span(begins, last, "period", (of,), 1.0 * (last - begins) + 0.05)
 
 

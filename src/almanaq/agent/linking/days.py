@@ -53,11 +53,6 @@ class Span:
     after: date
     yearless: bool = False
 
-    @property
-    def is_month(self) -> bool:
-        """Whether the days are a month."""
-        return (self.after - self.start).days > _DAYS["week"]
-
     def nearest(self, known: date) -> tuple[date, date]:
         """Return the days, of a span without a year, that lie nearest before a day, or not far behind it."""
         for year in (known.year + 1, known.year, known.year - 1):

@@ -16,7 +16,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
@@ -39,7 +39,6 @@ _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
-_TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
 
@@ -103,8 +102,7 @@ class Composer(Ranking):
             if not tied or test is None or k is None or test.negated or not (called or sentence.text(i + 1) in _TIES):
                 continue
             value = sentence.items[k]
-            sure = value.kind == "value" and len({id(m.column) for m in value.meanings}) == 1
-            if sure or (value.kind == "period" and set(test.column.words) <= _TIMES):
+            if value.kind == "value" and len({id(m.column) for m in value.meanings}) == 1:
                 sentence.take(i)
                 self.choices.doubt(_TIED, f"{word} is only a tie")
 
@@ -144,14 +142,11 @@ class Composer(Ranking):
                 self.names_main = True
             elif self.world.is_single(self.main.name, relation.name):
                 self.sentence.take(i)
-                if not self.measures and self._asks_to_see(i):
+                first = next((k for k, item in enumerate(sentence.items) if item.kind != "silent"), None)
+                if not self.measures and i == first:
                     self.shown.append(self.world.index.name_of(relation))
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
                     self.choices.doubt(0.6, f"mention of {relation.name}")
-
-    def _asks_to_see(self, i: int) -> bool:
-        first = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), None)
-        return i == first or "which" in self.sentence.words_before(i, 2) or "what" in self.sentence.words_before(i, 2)
 
     def _rate(self) -> None:
         """Take a comparison that nothing says the column of as one of the rating, where rows are rated."""
@@ -232,12 +227,9 @@ class Composer(Ranking):
                 self.shown = [*kinds, *self.shown]  # "the winner of each series"
                 return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
-                measure = self._total_rows(("total", 0), 0.6) if self.names_main else count()
-                spec = replace(spec, measures=(measure,))
+                self._doubt_history()
+                spec = replace(spec, measures=(count(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
-        lists = (c for each in spec.groups if (c := self.world.column_of(each)) is not None and each == plain(c))
-        if any(column.column.array or column.mark for column in lists):
-            self.choices.doubt(0.4, "a group for each list, not for each of its values")
         one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
@@ -302,8 +294,6 @@ class Composer(Ranking):
                 by_relation.setdefault(own.name, []).append(test)
         for tests in by_relation.values():
             relation = tests[0].column.relation
-            if (self.measures and not self.counts) or any(relation.name in tables_in(m) for m in self.measures):
-                self.choices.doubt(0.5, "figures of rows with others")
             for negated in (False, True):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
@@ -360,9 +350,6 @@ class Composer(Ranking):
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
-        asks_fact = any(item.how == "asked" for item in self.sentence.items)
-        if asks_fact and entity is None and self.conditions.tests and not self.names_main and not self.ordering:
-            self.choices.doubt(0.4, "it asks about something that is no row")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         of_kind = of_kind and (not self.searches or self._lists_kinds())
@@ -420,8 +407,6 @@ class Composer(Ranking):
             columns |= {
                 plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
             }
-        if any(test.negated for test in self.conditions.tests):
-            self.choices.doubt(0.4, "kinds with rows that are not so, or without any that is")
         named = any(c.names_rows and c.relation is self.main for c in self.shown)
         return replace(spec, columns=tuple(columns), distinct=not named)
 

@@ -86,8 +86,6 @@ class Conditions(Presence):
             weight *= how.get(meaning.how, 0.9)
             if label is not None and self._labels(label, column):
                 weight *= 1.7
-            if column.words[:1] == ("last",) and self._follows_first_name(i, column):
-                weight *= 1.7  # "Ada Byron"
             if column.is_category or column.column.kind.value == "enum":
                 weight *= 1.08
             if column is self.world.index.name_of(column.relation):
@@ -109,16 +107,6 @@ class Conditions(Presence):
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
             sentence.take(i - 1)
         return column
-
-    def _follows_first_name(self, i: int, column: LinkedColumn) -> bool:
-        """Return whether a first name of the same rows stands just before a value."""
-        before = self.sentence.items[i - 1] if i else None
-        if before is None or before.kind != "value":
-            return False
-        return any(
-            m.column.words == ("first", *column.words[1:]) and m.column.relation is column.relation
-            for m in before.meanings
-        )
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -446,8 +434,6 @@ class Conditions(Presence):
             return True
         if column.kind != "number":
             return False
-        if self._is_month(column) and period.month:
-            return True
         whole = (period.start.month, period.start.day) == (1, 1) == (period.after.month, period.after.day)
         return self._is_year(column) and (whole or self._month_beside(column, period) is not None)
 
@@ -493,8 +479,6 @@ class Conditions(Presence):
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
         if column.kind == "number":
-            if self._is_month(column) and period.month:
-                return exp.EQ(this=own, expression=number(period.month))
             if (month := self._month_beside(column, period)) is not None:
                 of_month = exp.EQ(this=compared(month), expression=number(period.start.month))
                 return exp.and_(exp.EQ(this=own, expression=number(period.start.year)), of_month)

@@ -176,12 +176,6 @@ class Draft:
         timely = any(c.kind == "date" or c.words in (("year",), ("day",), ("date",)) for c in columns)
         return timely and named.words == ("name",) and named.distinct > 1 and not named.names_rows
 
-    def _amount_of_rows(self) -> LinkedColumn | None:
-        """Return the column of amounts that is called as the rows are: the `sales` of each row of a table of sales."""
-        own = relation_words(self.main)[-1:]
-        found = (c for c in self.world.columns(self.main.name) if c.words == own and c.is_measurable)
-        return next((c for c in found if english().sums(c.words)), None)
-
     def _check_sums(self, column: LinkedColumn) -> None:
         """Raise NotComposed where figures of a column would lose rows of its relation, or count some twice."""
         own, other = self.main.name, column.relation.name

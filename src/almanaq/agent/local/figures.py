@@ -14,7 +14,6 @@ from almanaq.agent.linking.joins import Hop
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_there, kinds_of, part, plain, text
-from almanaq.suql.catalog.relations import Relation
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
 
@@ -58,21 +57,7 @@ class Figures(Defined):
     def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
         self.sentence.take(k)
         self._check_sums(column)
-        if function == "SUM" and english().sums(column.words) is False:
-            self.choices.doubt(0.7, "sum of a rate")
         self.measures.append(aggregate(function, column))
-
-    def _total_rows(self, key: tuple[str, int], counted: float) -> exp.Expr:
-        """Add what a number of rows means, and return it: that of the rows, or the sum of the amounts called so."""
-        amount = self._amount_of_rows()
-        if amount is not None and self.choices.pick(key, [("SUM", 0.95), ("ROWS", counted)]) == "SUM":
-            measure = aggregate("SUM", amount)
-        else:
-            self._doubt_history()
-            measure, self.counts = count(), True
-        if measure not in self.measures:
-            self.measures.append(measure)
-        return measure
 
     def _count(self) -> None:
         """Turn "how many", "number of" into a measure: of rows, of different values, or of what a column sums up."""
@@ -84,9 +69,6 @@ class Figures(Defined):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
-            sorts = i and sentence.items[i - 1].kind == "order" and not self.groups
-            if sorts and self._column_at(k, lambda c: c.is_measurable, "sorted") is not None:
-                continue  # "sorted by number of reviews", which a column holds
             if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
                 self._count_rows()
                 continue
@@ -121,38 +103,29 @@ class Figures(Defined):
     def _count_rows(self) -> None:
         self._doubt_history()
         self.counts = True
-        self.measures.append(count())
+        if count() not in self.measures:
+            self.measures.append(count())
 
     def _count_different(self) -> None:
         """Count the things that rows are about: "how many different lifters"."""
-        named = self.world.index.name_of(self.main)
-        if self.world.is_unique(named):
-            self._count_rows()
-            return
         self.counts = True
-        self.measures.append(aggregate("COUNT", named))
+        self.measures.append(aggregate("COUNT", self.world.index.name_of(self.main)))
 
     def _count_table(self, k: int) -> None:
-        meanings = self.sentence.items[k].meanings
+        if self.main not in self.sentence.items[k].meanings:
+            raise NotComposed
         self.sentence.take(k)
-        if self.main in meanings:
-            self.names_main = True
-            self._total_rows(("total", k), 0.97)
-            return
-        raise NotComposed
+        self.names_main = True
+        self._count_rows()
 
     def _count_column(self, k: int, distinct: bool) -> None:
-        named = self.sentence.items[k].meanings[0]
-        # What is counted of texts, a column may say: `num_reviews`.
-        of_prose = isinstance(named, Named) and isinstance(named.thing, LinkedColumn) and named.thing.kind == "prose"
-        counted = self.conditions.column(k, lambda c: c.is_measurable, "counted") if of_prose else None
-        column = counted or self.conditions.column(k, role="counted")
+        column = self.conditions.column(k, role="counted")
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)
         named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
-        if column.kind == "prose" or (named_like_rows and not distinct):
-            self._total_rows(("total", k), 0.97)
+        if named_like_rows and not distinct:
+            self._count_rows()
             return
         events = not distinct and column.kind == "text" and self.sentence.has_kind("period")
         if events:  # "how many faults were there in 2025?"
@@ -221,8 +194,6 @@ class Figures(Defined):
             return None
         after = self.sentence.neighbour(following, 1, gap=1)
         groups = after is not None and self.sentence.items[after].kind in ("column", "part", "table", "term")
-        if groups:
-            self.sentence.take(following)
         return after if groups else None
 
     def _ranks_by(self, i: int, k: int) -> bool:
@@ -271,10 +242,6 @@ class Figures(Defined):
             following = [item.kind for item in sentence.items[k + 1 : k + 2]]
             if following == ["column"] and self._may_be(k + 1, lambda c: c.relation is relation):
                 return self._group_by(k + 1)  # "by supplier country"
-            own = self._find_called(k, relation)
-            if relation is not self.main and own is not None and own.kind == "text":
-                self._add_group(own)  # a column of the rows themselves goes before a table of its name
-                return True
             if relation is self.main:
                 mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg)
                 self.choices.doubt(0.9 if mean else 0.5, "per row")
@@ -284,13 +251,6 @@ class Figures(Defined):
             self._add_group(self.world.index.name_of(relation))
             return True
         return False
-
-    def _find_called(self, k: int, relation: Relation) -> LinkedColumn | None:
-        """Return the column of the rows themselves that has the name of a table, as it is or as it is said."""
-        span = self.sentence.items[k]
-        said = tuple(token.stem for token in self.sentence.links.tokens[span.first : span.last])
-        called = (said, relation_words(relation))
-        return next((c for c in self.world.columns(self.main.name) if c.words in called), None)
 
     def _add_group(self, column: LinkedColumn) -> None:
         """Group by a column; by the key too where rows of another relation may share a name."""
@@ -304,24 +264,11 @@ class Figures(Defined):
                 self.groups.append(plain(key))
             self.groups += [plain(each) for each in name_columns(self.world.columns(column.relation.name))]
             return
-        if column.relation is self.main and self.measures and self.world.is_unique(column):
-            self.choices.doubt(0.4, "every row is a group")
         self.groups += [own for each in self._with_names(column) if (own := kinds_of(each)) not in self.groups]
 
     def _group_by_part(self, k: int) -> bool:
-        """Group by a part of a date; a column that is called so goes before."""
+        """Group by a part of a date."""
         name = self.sentence.items[k].meanings[0]
-        options = [
-            (c, self.world.reach(self.main.name, c))
-            for each in self.world.graph.ways(self.main.name)
-            for c in self.world.columns(each)
-            if c.words in ((name,), (name, "number"))
-        ]
-        options = [(c, w) for c, w in options if w > 0.5]
-        if options:
-            self.sentence.take(k)
-            self._add_group(self.choices.pick(("part", k), options))
-            return True
         after = self.sentence.neighbour(k, 1, gap=1)
         if after is None or not self._is_column(after) or self.sentence.used[after]:
             after = next((j for j in self.sentence.of("column") if self._may_be(j, lambda c: c.kind == "date")), None)
@@ -331,13 +278,6 @@ class Figures(Defined):
             if named is not None:
                 dates = [(named, 1.0)]
                 self.sentence.take(after)
-        if not dates:
-            dates = [
-                (c, 0.7)
-                for each in self.world.graph.ways(self.main.name)
-                if each != self.main.name and self.world.is_single(self.main.name, each)
-                for c in self.world.dates(each)
-            ]
         if not dates:
             return False
         self.sentence.take(k)
@@ -414,9 +354,6 @@ class Figures(Defined):
                 if not self._group_by_subject():
                     raise NotComposed
                 sentence.take(i)
-                if self.counts:
-                    self.measures = []
-                    self.choices.doubt(0.4, "number of groups")
                 self.having.append(self.conditions.compare(count(), comparison))
                 if count() not in self.measures:
                     self.measures.append(count())

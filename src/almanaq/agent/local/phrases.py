@@ -29,7 +29,6 @@ class Domain:
         companions: who comes along: told rather than asked, it still is a wish; `pets` have to be let in.
         empty: nouns that say nothing by themselves.
         ordinary: words that are part of an option's name and say nothing without the rest of it.
-        idioms: pairs of words that mean one thing, and nothing that either of them names in a schema.
         serving: verbs of what a row does, each with its plain form.
         matters: what a reader of the texts knows to answer: by the stems of the words that ask for it, or for its
             opposite, its name and whether for itself.
@@ -44,7 +43,6 @@ class Domain:
     empty: frozenset[str] = frozenset()
     ordinary: frozenset[str] = frozenset()
     dish_cues: frozenset[str] = frozenset()
-    idioms: frozenset[tuple[str, ...]] = frozenset()
     serving: Mapping[str, str] = field(default_factory=dict)
     matters: Mapping[tuple[str, ...], tuple[str, bool]] = field(default_factory=dict)
 
@@ -66,10 +64,9 @@ def _packs() -> tuple[Domain, ...]:
         lists = {
             each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
         }
-        idioms = frozenset(tuple(pair.split()) for pair in data["idioms"])
         parts = ((name, part, each) for part in ("weak", "ask_not", "ask") for name, each in known.items())
         matters = {stems(said): (name, part != "ask_not") for name, part, each in parts for said in each.get(part, ())}
-        found.append(Domain(idioms=idioms, serving=data["serving"], matters=matters, **lists))
+        found.append(Domain(serving=data["serving"], matters=matters, **lists))
     return tuple(found)
 
 
@@ -85,11 +82,6 @@ class TokenUse:
     tokens: tuple[Token, ...]
     used: list[str | None]
     domain: Domain = NONE
-
-    def __post_init__(self) -> None:
-        pairs = zip(self.tokens, self.tokens[1:], strict=False)
-        found = [i for i, pair in enumerate(pairs) if (pair[0].stem, pair[1].stem) in self.domain.idioms]
-        self.idioms = frozenset(k for i in found for k in (i, i + 1))
 
     def free(self, first: int, last: int) -> bool:
         """Return whether no token from `first` to `last` (exclusive) is taken."""
@@ -198,8 +190,6 @@ def content(use: TokenUse, i: int) -> bool:
     if not use.free(i, i + 1):
         return False
     folded, words = use.folded(i), search_words()
-    if i in use.idioms:
-        return True
     cues = words.owning | words.negations | words.glue | words.quality | words.ignored
     return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
 
@@ -214,7 +204,7 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     dish = not said.isdisjoint(use.domain.foods)
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
-    dish = dish and use.idioms.isdisjoint(range(first, last)) and not search_words().is_adjective(use.folded(first))
+    dish = dish and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
     told = "i we" if matter_of(words, use.domain) else "i we i'm we're"

@@ -32,10 +32,6 @@ _ASKED_FOR = {
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
 }
 """What the words of a column may be that a question word asks for."""
-_WITHOUT = (
-    *("no", "without", "not", "never", "non", "isn't", "is not", "aren't", "are not", "lacking"),
-    *("don't", "do not", "doesn't", "does not"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +89,6 @@ class Presence:
             self.choices.doubt(0.3, f"{chosen.name} is nobody")
         elif role == "shown" and span.how in ("root", "synonym") and not asked:
             self.choices.doubt(0.8, f"{chosen.name} by another word")
-        if role == "shown" and span.how == "asked" and not chosen.is_measurable:
-            self.choices.doubt(0.6, f"{chosen.name} is not how much")  # how old somebody is, no day of birth says
         return chosen
 
     def _is_negated(self, i: int) -> bool:
@@ -135,8 +129,6 @@ class Presence:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
-            if sentence.items[i].kind == "not" and sentence.text(i) not in _WITHOUT:
-                continue
             column = self.column(
                 k,
                 lambda c: key_of(c.relation) != c.name and self.world.is_single(self.main.name, c.relation.name),

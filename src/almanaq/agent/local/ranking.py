@@ -32,23 +32,14 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
-                counted = self._counted_reviews() if "popular" in self.sentence.text(i) else None
-                if counted is not None:
-                    self._rank_rows_or_groups(counted, down, meant)
-                else:
-                    if not self.groups and not self._group_by_subject(any_column=True):
-                        raise NotComposed
-                    self._rank_groups(count(), down, meant)
+                if not self.groups and not self._group_by_subject(any_column=True):
+                    raise NotComposed
+                self._rank_groups(count(), down, meant)
                 continue
             if self.measures:
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
-
-    def _counted_reviews(self) -> LinkedColumn | None:
-        """Return the column that says how many spoke of each row, by which it is popular."""
-        found = (c for c in self.world.columns(self.main.name) if c.is_measurable and "reviews" in c.roles)
-        return next(found, None)
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""
@@ -56,8 +47,6 @@ class Ranking(Figures):
             return down
         measures, up = meant.measured[0]
         if measures == "speed" and column is not None and "speed" not in column.roles:
-            if self._is_duration(column):
-                return not up  # what is fastest takes the least time
             return self.choices.pick("direction", [(up, 0.9), (not up, 0.85)])
         if measures != "rating":
             return up
@@ -67,12 +56,6 @@ class Ranking(Figures):
         if set(named.words) & _HARM:
             return not up
         return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
-
-    def _is_duration(self, column: LinkedColumn) -> bool:
-        """Return whether a column says how long something took, by its name or by the noun beside it."""
-        said = {token.stem for token in self.sentence.links.tokens}
-        timed = "length" in column.roles and not {"length", "page"} & set(column.words)
-        return column.minutes or timed or (column.kind == "number" and bool({"time", "duration", "lap"} & said))
 
     def _rank_by_column(self, i: int, meant: Superlative, down: bool) -> None:
         sentence = self.sentence
@@ -84,7 +67,8 @@ class Ranking(Figures):
                 sentence.take(k)
                 if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
                     raise NotComposed
-                self._rank_groups(self._total_rows(("most", k), 0.7), down, meant)
+                self._count_rows()
+                self._rank_groups(count(), down, meant)
                 return
         target = self._ranked_column(i, k)
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
@@ -93,8 +77,6 @@ class Ranking(Figures):
         if target is not None:
             place, column = target
             sentence.take(place)
-            if sentence.items[i].how == "either":
-                self.groups = []
             down = self._direction(meant, down, column)
         elif meant.measured is not None:
             reachable = [
@@ -113,17 +95,11 @@ class Ranking(Figures):
             if timely:
                 known = [each for (each, _), _ in options]
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each in known)]
-                options = [
-                    (each, weight * (0.9 if each[0].kind != "date" and dates else 1.0)) for each, weight in options
-                ]
                 options += [((c, meant.measured[0][1]), 0.9) for c in dates]
             if not options:
                 sentence.used[i] = False
                 return
-            said = {sentence.text(j): j for j in sentence.of("period", "number")}
-            of_year = [(each, weight) for each, weight in options if said.keys() & {*each[0].words}]
-            column, down = self.choices.pick(("superlative", i), of_year or options)
-            sentence.take(*(said[word] for word in column.words if word in said))  # "densest in 2021" by `density_2021`
+            column, down = self.choices.pick(("superlative", i), options)
             if meant.extreme == "least":
                 down = not down
         else:
@@ -235,8 +211,6 @@ class Ranking(Figures):
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
                 ("AVG", 1.2 if mean else 0.8 if sums is False else 0.4),
             ]
-            if other and self.names_main:
-                options[0] = ("row", 1.3)
             if column.kind == "date":
                 options = [("row", 1.0)]
             chosen = self.choices.pick("rows or groups", options)

@@ -118,7 +118,10 @@ def search_covers(links: Links, world: World) -> list[tuple[Span, ...]]:
     """Return the covers of a search: only what surely names something structured; all else is for the texts."""
     domain = domain_of(world.catalog)
     use = TokenUse(links.question, links.tokens, [None] * len(links.tokens), domain)
+    named = {span.first for span in links.spans if span.kind == "value"}
     kept = [span for span in links.spans if _is_structured(span, use)]
+    beside = (s for s in kept if links.text(s).casefold() == "outside" and s.last not in named)  # "sit outside"
+    kept += [Span(span.first, span.last, "unknown", (), 2 * span.score) for span in beside]
     kept += _option_values(use, world, domain)
     return best_covers(kept, len(links.tokens), 1)
 
@@ -126,8 +129,6 @@ def search_covers(links: Links, world: World) -> list[tuple[Span, ...]]:
 def _is_structured(span: Span, use: TokenUse) -> bool:
     if span.kind in ("silent", "unknown"):
         return True
-    if set(range(span.first, span.last)) & use.idioms:
-        return False
     if span.kind == "column":
         exact = span.how in ("", "described", "asked") or (
             span.how in ("root", "synonym") and use.folded(span.first) in ("rated", "reviewed")
@@ -156,7 +157,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
             ordinary = ordinary or (
                 size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
             )
-            if ordinary or set(range(first, first + size)) & use.idioms or use.folded(first - 1) in words.quality:
+            if ordinary or use.folded(first - 1) in words.quality:
                 continue
             held = {
                 m
