@@ -186,7 +186,7 @@ def _comparative_before(tokens: Sequence[Token], at: int) -> tuple[int, str] | N
 
 
 def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
-    negated = first and tokens[first - 1].folded in ("not", "no") and sign in _FLIPPED
+    negated = first and tokens[first - 1].folded in ("not", "no", "nothing") and sign in _FLIPPED
     at = last
     while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "or", "equal", "to", *_CURRENCIES):
         if number_at(tokens, at):

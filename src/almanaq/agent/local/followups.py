@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.phrases import domain_of, search_words
+from almanaq.agent.local.phrases import domain_of, matter_of, search_words
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.references import Reference, find_again, last_rows, resolve, turn_pattern
 from almanaq.agent.local.spec import (
@@ -40,6 +40,7 @@ _USABLE = 0.2
 _GUESSED = 0.5
 """The probability that the first is meant by what speaks of one row, where several were shown."""
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
+_PARTS = re.compile(r"[,.;]\s+(?:(?:so|and|but|then)\s+)?")
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
@@ -82,11 +83,11 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
         return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    gives_up = turn_pattern("gives_up").search(said) is not None
-    if gives_up or turn_pattern("drop").search(said):
-        dropped = _without(said, spec, world)
-        if dropped is not None or (gives_up and "," not in said):
-            return _make_reading(dropped or spec, world)  # where it asked for nothing of the kind, nothing changes
+    kept, rest = _give_up(said, spec, world)
+    if rest != said:
+        found = _exchange(rest, kept, world) if rest else None
+        left = _make_reading(kept, world)
+        return found or (left and replace(left, unused=(rest,) if rest else ()))
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
         return _make_reading(closer, world)
     reference = resolve(said, history, world)
@@ -227,6 +228,17 @@ def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
     return QuerySpec(spec.rows, tuple(plain(c) for c in shown), (), spec.conditions)
 
 
+def _give_up(said: str, spec: QuerySpec, world: World) -> tuple[QuerySpec, str]:
+    """Return the same without what parts of a turn give up, and its other parts: "noise is fine, but in Bern"."""
+    parts, others = _PARTS.split(said), []
+    for part in parts:
+        gives_up = turn_pattern("gives_up").search(part) is not None
+        dropped = _without(part, spec, world) if gives_up or turn_pattern("drop").search(part) else None
+        spec = dropped or spec  # what gives up nothing that was asked for changes nothing
+        others += [] if dropped or gives_up else [part]
+    return spec, said if others == parts else ", ".join(others)
+
+
 def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that a turn speaks of."""
     links = world.link(said)
@@ -243,12 +255,14 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
         if words & {role for role in column.roles if role in ("price", "city", "address", "rating")}:
             named.add((column.relation.name, column.name))
     timely = {"year", "date", "month", "time", "period"} & words
+    matter = matter_of(said, domain_of(world.catalog))
     kept = []
     for condition in spec.conditions:
         if has_text(condition):
             question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
             asked = {w.strip("?") for w in question.casefold().split()} - english().silent
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
+            gone = gone or (matter is not None and matter[0] == (_wish_of(condition, world) or ("",))[0])
         else:
             column = world.column_of(condition)
             written = values & {each.this for each in condition.find_all(exp.Literal)}
@@ -344,7 +358,7 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
     rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference)).split()
     words = {word.strip("?.!,") for word in rest} - {""}
     serving = domain_of(world.catalog).serving.keys()
-    role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
+    role = "address" if "where" in words or {"how", "get"} <= words else "price" if {"how", "much"} <= words else ""
     role = "dishes" if "what" in words and words & serving else role
     role = role or ("hours" if words & english().roles["hours"] else "")
     known = english().silent | serving | search_words().ignored | search_words().quality | english().roles["hours"]
@@ -445,13 +459,17 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     relation = world.catalog.find(spec.rows)
     if relation is None:
         return None
-    short = turn_pattern("cues").sub("", said).strip() or said
-    short = re.sub(r"\binstead\b|\bones\b", " ", short)
+    short = re.sub(r"\binstead(?: of [^,.;]+?(?=[,.;]| in | with |$))?|\bones\b", " ", said).strip(" ,")
+    short = turn_pattern("cues").sub("", short).strip() or short
     readings = read(short, world, main=relation, partial=True)
     if not readings:
         return None
     best = readings[0]
     new = best.spec
+    if turn_pattern("either").search(said):
+        old = {frozenset(columns_in(c)): c for c in spec.conditions if not has_text(c)}
+        each = ((c, old.get(frozenset(columns_in(c)))) for c in new.conditions)
+        new = new.with_conditions(c if other is None else exp.or_(other, c) for c, other in each)
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
     made = spec.with_conditions(conditions)
@@ -507,13 +525,30 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         if has_text(condition):  # of prose, each question is a wish of its own
             of_prose = column is None or column.kind == "prose"
             replaced = (
-                condition in new.conditions if of_prose else any(columns == columns_in(c) for c in new.conditions)
+                condition in new.conditions or _contradicts(condition, new.conditions, world)
+                if of_prose
+                else any(columns == columns_in(c) for c in new.conditions)
             )
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
     if len(kept) < len(spec.conditions):
         kept = [each for each in kept if not _compares_with_shown(each)]
-    return [*kept, *new.conditions]
+    # "Without the music" after "with live music" asks for none, and gives the wish up.
+    given_up = [c for c in new.conditions if c.text("expression") == "No" and _contradicts(c, spec.conditions, world)]
+    return [*kept, *(c for c in new.conditions if c not in given_up)]
+
+
+def _wish_of(condition: exp.Expr, world: World) -> tuple[str, bool] | None:
+    """Return the matter that texts are asked about and whether it is wanted; None where it is none with a name."""
+    asked = condition.find(exp.Anonymous) if has_text(condition) else None
+    matter = None if asked is None else matter_of(asked.expressions[-1].name, domain_of(world.catalog))
+    return matter and (matter[0], matter[1] is (condition.text("expression") != "No"))
+
+
+def _contradicts(condition: exp.Expr, others: Sequence[exp.Expr], world: World) -> bool:
+    """Return whether a test of texts wants what another does not want: "lively" after "quiet"."""
+    wish = _wish_of(condition, world)
+    return wish is not None and (wish[0], not wish[1]) in [_wish_of(each, world) for each in others]
 
 
 def _bare_function(said: str, world: World) -> str | None:
