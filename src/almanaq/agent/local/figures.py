@@ -227,6 +227,8 @@ class Figures(Defined):
             column = self.conditions.column(k, lambda c: c.kind != "prose", "group")
             if column is None:
                 return False
+            if span.how == "part" and column.is_measurable:
+                self.choices.doubt(0.2, "groups of an amount that a part of its name names")  # "month" of `fee_month`
             sentence.take(k)
             self._add_group(column)
             return True
