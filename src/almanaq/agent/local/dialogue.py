@@ -281,8 +281,11 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     said = [span.kind for span in cover if span.kind not in _SAYS_NOTHING]
     if last.groups and "compare" in said:  # "at least 3 stalls"
         return {*said} <= {"compare", "table", "noun"} and all(span.kind != "count" for span in cover)
-    of_all = turn_pattern("whole").search(question) is not None or len(said) > 1
-    return bool(last.conditions or last.limit) and not of_all and not {"table", "noun", "unknown"} & {*said}
+    columns = [getattr(span.meanings[0], "thing", None) for span in cover if span.kind == "column"]
+    ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
+    of_all = ranks or turn_pattern("whole").search(question) is not None or len(said) > 1  # "the most common owner"
+    found = bool(last.conditions or (last.limit and not last.groups))
+    return found and not of_all and not {"table", "noun", "unknown"} & {*said}
 
 
 def _opening(question: str, world: World) -> tuple[str, bool]:
