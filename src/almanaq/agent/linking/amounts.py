@@ -219,9 +219,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        if (
-            token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded
-        ):  # "more in A or in B?"
+        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or B?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
@@ -242,11 +240,8 @@ def orders(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
     for span in superlatives(tokens[:-1]):
         meant: Superlative = span.meanings[0]
-        if (
-            tokens[span.last].folded != "first"
-            or meant.limit is not None
-            or not (span.first and span.last - span.first < 4)
-        ):
+        placed = span.last - span.first < 4 and (span.first or span.last + 2 >= len(tokens))
+        if tokens[span.last].folded != "first" or meant.limit is not None or not placed:
             continue
         down = meant.extreme in ("most", "top", "common")
         if meant.extreme == "measured" and meant.measured:

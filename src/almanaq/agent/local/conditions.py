@@ -30,7 +30,7 @@ from almanaq.agent.local.spec import (
     text,
 )
 
-_SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
+SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
@@ -243,7 +243,7 @@ class Conditions(Presence):
         numbers = [self._in_unit(value, comparison.unit, column) for value in comparison.numbers]
         if comparison.sign == "between":
             return exp.Between(this=term, low=number(numbers[0]), high=number(numbers[1]))
-        return _SIGNS[comparison.sign](this=term, expression=number(numbers[0]))
+        return SIGNS[comparison.sign](this=term, expression=number(numbers[0]))
 
     def _in_unit(self, value: float, unit: str, column: LinkedColumn | None) -> float:
         if column is None or not unit:
@@ -376,7 +376,7 @@ class Conditions(Presence):
                 self.choices.doubt(0.6, "the average of all rows, or of those asked for")
             self.sentence.take(i)
             mean = exp.select(aggregate("AVG", column)).from_(table_of(column.relation.name))
-            self._add(i, column, _SIGNS[sign](this=compared(column), expression=mean.subquery()))
+            self._add(i, column, SIGNS[sign](this=compared(column), expression=mean.subquery()))
 
     def _add(self, i: int, column: LinkedColumn, condition: exp.Expr) -> None:
         """Add a test; two of one column with "or" between them are alternatives."""
@@ -501,7 +501,7 @@ class Conditions(Presence):
             if period.sign == "=" and first != last:
                 return exp.Between(this=own, low=number(first), high=number(last))
             value = last if period.sign in (">", "<=") else first
-            return _SIGNS[period.sign](this=own, expression=number(value))
+            return SIGNS[period.sign](this=own, expression=number(value))
         start, after = self._place_period(column, period)
         if period.sign == "=":
             return exp.and_(

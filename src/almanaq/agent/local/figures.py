@@ -234,6 +234,8 @@ class Figures(Defined):
             column = self.conditions.column(k, lambda c: c.kind != "prose", "group")
             if column is None:
                 return False
+            if span.how == "part" and column.is_measurable:
+                self.choices.doubt(0.2, "groups of an amount that a part of its name names")  # "month" of `fee_month`
             sentence.take(k)
             if column.is_measurable and f"{sentence.text(k)}s" == column.name and sentence.text(k - 1) == "per":
                 self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
