@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
-from almanaq.agent.linking.english import english
+from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
@@ -38,6 +38,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -81,11 +82,51 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        self._doubt_things(spec)
+        self._doubt_verbs()
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _doubt_things(self, spec: QuerySpec) -> None:
+        """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
+        named = self.world.index.name_of(self.main)
+        listed = not (spec.measures or spec.groups) and not self.world.is_unique(named) and not self.searches
+        sought = (each.find(exp.Select) for each in spec.conditions)
+        if not (spec.distinct or listed or any(sought) or any(m.find(exp.Distinct) for m in spec.measures)):
+            return
+        items = self.sentence.items
+        opens = next((k for k, item in enumerate(items) if item.kind != "silent"), len(items))
+        if any(self.sentence.text(k) in _SOLELY for k in range(opens, len(items))):
+            self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
+        if spec.distinct and any(self.sentence.text(k) == "all" and items[k - 1].kind != "and" for k in range(opens + 1, len(items))):
+            self.choices.doubt(0.3, "one of them, or all")
+        if (spec.distinct or spec.measures) and any(test.negated for test in self.conditions.tests):
+            self.choices.doubt(0.4, "things with rows that are not so, or without any that is")
+
+    def _doubt_verbs(self) -> None:
+        """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
+        for k, item in enumerate(self.sentence.items):
+            if item.how == "verb" and item.kind == "silent" and not self._is_explained(k):
+                self.choices.doubt(0.4, f"{self.sentence.text(k)}: a verb of which nothing is known")
+                return
+
+    def _is_explained(self, k: int) -> bool:
+        """Return whether a verb says what the rows are, or ties what stands beside it."""
+        sentence, verb = self.sentence, self.sentence.text(k)
+        words = {*relation_words(self.main)} | english().verbs.get(verb, frozenset())
+        if any(share_root(verb, own) for own in relation_words(self.main)):
+            return True
+        before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
+        if after is not None and sentence.items[after].kind not in ("and", "not"):
+            kind = sentence.items[after].kind
+            own = after == k + 1 and kind in ("table", "noun", "aggregate")
+            attributive = own and is_verb_form(verb) and (before is None or sentence.items[before].kind not in ("table", "noun", "value", "column"))
+            return not attributive
+        agent = before == k - 1 and sentence.items[before].kind == "value" and sentence.text(before - 1) not in _TIES
+        return agent
 
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
@@ -293,8 +334,19 @@ class Composer(Ranking):
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
+        tests = self.conditions.tests
+        if self._has_alternatives():  # "in Bath or for dogs"
+            own = [t for t in tests if not t.negated and self.world.is_single(self.main.name, t.column.relation.name)]
+            if len(tests) == len(own) == 2 and not self.extra:
+                yield exp.or_(*(test.condition for test in tests))
+                return
+            self.choices.doubt(0.1, "which conditions are alternatives")
+        plainly = [t.column for t in tests if isinstance(t.condition, exp.EQ | exp.In) and not t.negated]
+        plainly = [c for c in plainly if not (c.column.array or c.mark)]
+        if len(plainly) > len({id(c) for c in plainly}):
+            self.choices.doubt(0.1, "no row has two values of one column")
         by_relation: dict[str, list[Test]] = {}
-        for test in self.conditions.tests:
+        for test in tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
@@ -308,6 +360,18 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
+
+    def _has_alternatives(self) -> bool:
+        """Return whether "or" stands between what is said of two columns."""
+        items, kinds = self.sentence.items, ("value", "column", "period", "compare")
+        for k in [k for k in range(len(items)) if self.sentence.text(k) == "or"]:
+            sides = [self.sentence.neighbour(k, step, over=("by", "not", "table", "noun")) for step in (-1, 1)]
+            said = [items[i].meanings for i in sides if i is not None and items[i].kind in kinds]
+            columns = [{id(getattr(m, "column", getattr(m, "thing", None))) for m in each} for each in said]
+            # Two periods, or two comparisons, are of one column.
+            if len(columns) == 2 and not columns[0] & columns[1]:
+                return True
+        return False
 
     def _ends_in_verb(self) -> bool:
         """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
@@ -420,8 +484,6 @@ class Composer(Ranking):
             columns |= {
                 plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
             }
-        if any(test.negated for test in self.conditions.tests):
-            self.choices.doubt(0.4, "kinds with rows that are not so, or without any that is")
         named = any(c.names_rows and c.relation is self.main for c in self.shown)
         return replace(spec, columns=tuple(columns), distinct=not named)
 

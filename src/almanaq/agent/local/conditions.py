@@ -33,6 +33,7 @@ _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
+_TYING = frozenset(("in", "at", "for", "of", "from", "by", "with", "on"))
 _FEW_ROWS = 20
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -61,9 +62,10 @@ class Conditions(Presence):
 
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
+        said = {self.sentence.text(k) for k in range(i)}  # "how many in Bern and how many in Basel"
         return all(
             self.sentence.items[k].kind in ("and", "not", "number")
-            or self.sentence.text(k) in _ALTERNATIVES
+            or self.sentence.text(k) in _ALTERNATIVES | said
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
@@ -182,7 +184,12 @@ class Conditions(Presence):
         before = self.sentence.neighbour(first, -1, gap=1)
         counted = before is not None and self.sentence.items[before].kind == "count"
         averaged = any(item.meanings in (("AVG",), ("MEDIAN",)) for item in self.sentence.items)
-        if not (counted or averaged) or "and" not in between:
+        said = {self.sentence.text(k) for k in range(first)}
+        again = [k for k in range(first, listed[-1][0]) if self.sentence.text(k) in said]
+        if any(self.sentence.items[k].kind in ("count", "aggregate") for k in again):
+            return True
+        tied = self.sentence.has_kind("count", "aggregate") and any(self.sentence.text(k) in _TYING for k in again)
+        if not (counted or averaged or tied) or "and" not in between:
             return False
         held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}
         named = {m.value for _, _, meant in listed for m in meant}
