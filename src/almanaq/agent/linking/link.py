@@ -125,10 +125,11 @@ def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     for i, token in enumerate(tokens):
         article = token.text != "A" or not i  # "berth A"
+        verb = "verb" if token.folded in known.verbs_of_having else ""
         if (token.folded in known.silent and article) or not token.is_word:
-            yield Span(i, i + 1, "silent", (), _SILENT)
-        elif token.folded in known.verbs_of_having:
-            yield Span(i, i + 1, "silent", (), _HAVING, "verb")
+            yield Span(i, i + 1, "silent", (), _SILENT, verb)
+        elif verb:
+            yield Span(i, i + 1, "silent", (), _HAVING, verb)
         else:
             yield Span(i, i + 1, "unknown", (), _UNKNOWN)
 

@@ -39,6 +39,7 @@ _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
+_OPENING = frozenset(("", "the", "list", "show", "all", "of", "any"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
 _TIMES = frozenset(("date", "day", "time", "year"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
@@ -116,17 +117,22 @@ class Composer(Ranking):
     def _is_explained(self, k: int) -> bool:
         """Return whether a verb says what the rows are, or ties what stands beside it."""
         sentence, verb = self.sentence, self.sentence.text(k)
-        words = {*relation_words(self.main)} | english().verbs.get(verb, frozenset())
-        if any(share_root(verb, own) for own in relation_words(self.main)):
+        events = english().verbs.get(verb, frozenset()) & {*relation_words(self.main)}
+        if events or any(share_root(verb, own) for own in relation_words(self.main)):
             return True
         before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
-        if after is not None and sentence.items[after].kind not in ("and", "not"):
-            kind = sentence.items[after].kind
-            own = after == k + 1 and kind in ("table", "noun", "aggregate")
-            attributive = own and is_verb_form(verb) and (before is None or sentence.items[before].kind not in ("table", "noun", "value", "column"))
-            return not attributive
-        agent = before == k - 1 and sentence.items[before].kind == "value" and sentence.text(before - 1) not in _TIES
-        return agent
+        if after is not None and sentence.items[after].kind != "and":
+            said = sentence.items[k - 1].kind if k else "silent"
+            opens = said not in ("table", "noun", "value", "column", "silent") or sentence.text(k - 1) in _OPENING
+            return not (opens and after == k + 1 and sentence.items[after].kind in ("table", "noun", "column", "aggregate"))
+        if sentence.text(0) == "when" or sentence.items[k - 1].how == "verb":
+            return True  # the day is shown on which it was so; "came out" is one verb
+        # "Films that Ada Byron made", "where do growers live", but not "members from York came".
+        kind = sentence.items[before].kind if before is not None and before == k - 1 else ""
+        kind = "column" if before is not None and sentence.items[before].kind == "column" else kind
+        asked = any(sentence.text(j) in ("do", "does", "did") for j in range(k - 1))
+        named = ("table", "noun", "value") if asked else ("value",) if sentence.text(k - 2) not in _TIES else ()
+        return kind in ("column", *named)
 
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
