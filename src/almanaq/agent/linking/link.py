@@ -32,8 +32,8 @@ _PADDING_OF = {
     "text": frozenset(("status", "type", "category", "name")),
 }
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
-_KIND_WORDS = frozenset("full whole entire own same here now".split())
-_OF_DATA = frozenset("list table tables data dataset details info information name".split())
+_KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
+"""Silent words that may be values: "full members", but not "the full list"."""
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
 
@@ -260,7 +260,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 continue
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]
-            functional = all(_is_function_word(t) for t in inside) and not _is_kind_word(tokens, first, last)
+            functional = all(_is_function_word(t) and not _KIND.match(question, t.start) for t in inside)
             around = (*tokens[max(first - 1, 0) : first], *tokens[last : last + 1])
             beside = {t.stem for t in around if not is_plural(t)}
             spelled = signed_alike(index.values_spelled(text), question, token.start, tokens[last - 1].end)
@@ -339,12 +339,6 @@ def _is_function_word(token: Token) -> bool:
     )
     measured = token.folded.endswith("est") and language.measured_by(token.folded) is not None
     return does or measured or token.folded in language.silent or token.folded in ("latest", "newest", "maximum")
-
-
-def _is_kind_word(tokens: Sequence[Token], first: int, last: int) -> bool:
-    """Return whether a silent word may tell kinds of rows apart: "full members", but not "the full list"."""
-    follows = tokens[last].folded if last < len(tokens) else ""
-    return last == first + 1 and tokens[first].folded in _KIND_WORDS and follows not in _OF_DATA
 
 
 def _is_name(meaning: ValueMeaning) -> bool:

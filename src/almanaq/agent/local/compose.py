@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import takewhile
 
 from sqlglot import exp
 
@@ -93,25 +92,26 @@ class Composer(Ranking):
 
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
-        named = self.world.index.name_of(self.main)
-        listed = not (spec.measures or spec.groups) and not self.world.is_unique(named) and not self.searches
-        sought = (each.find(exp.Select) for each in spec.conditions)
-        if not (spec.distinct or listed or any(sought) or any(m.find(exp.Distinct) for m in spec.measures)):
+        unnamed = not (spec.measures or spec.groups or self.world.is_unique(self.world.index.name_of(self.main)))
+        inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
+        if not (spec.distinct or inner or (unnamed and not self.searches)):
             return
-        items = self.sentence.items
-        opens = next((k for k, item in enumerate(items) if item.kind != "silent"), len(items))
-        if any(self.sentence.text(k) in _SOLELY for k in range(opens, len(items))):
+        said = [self.sentence.text(k) for k, item in enumerate(self.sentence.items)]
+        opens = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), 0)
+        if _SOLELY & {*said[opens:]} or (spec.distinct and "all" in said[opens + 1 :]):
             self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
-        if spec.distinct and any(self.sentence.text(k) == "all" and items[k - 1].kind != "and" for k in range(opens + 1, len(items))):
-            self.choices.doubt(0.3, "one of them, or all")
         if (spec.distinct or spec.measures) and any(test.negated for test in self.conditions.tests):
             self.choices.doubt(0.4, "things with rows that are not so, or without any that is")
 
     def _doubt_verbs(self) -> None:
         """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
-        for k, item in enumerate(self.sentence.items):
-            if item.how == "verb" and item.kind == "silent" and not self._is_explained(k):
-                self.choices.doubt(0.4, f"{self.sentence.text(k)}: a verb of which nothing is known")
+        items = self.sentence.items
+        last = max((k for k, item in enumerate(items) if item.kind != "silent"), default=-1)
+        for k in [k for k, item in enumerate(items) if item.kind == "silent"]:
+            word = self.sentence.text(k)
+            ends = k > last and word.isalpha() and word not in STOPWORDS | _BARE
+            if (ends or items[k].how == "verb") and not self._is_explained(k):
+                self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
 
     def _is_explained(self, k: int) -> bool:
@@ -121,18 +121,17 @@ class Composer(Ranking):
         if events or any(share_root(verb, own) for own in relation_words(self.main)):
             return True
         before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
+        kind = sentence.items[before].kind if before is not None else ""
         if after is not None and sentence.items[after].kind != "and":
-            said = sentence.items[k - 1].kind if k else "silent"
-            opens = said not in ("table", "noun", "value", "column", "silent") or sentence.text(k - 1) in _OPENING
-            return not (opens and after == k + 1 and sentence.items[after].kind in ("table", "noun", "column", "aggregate"))
-        if sentence.text(0) == "when" or sentence.items[k - 1].how == "verb":
-            return True  # the day is shown on which it was so; "came out" is one verb
+            said = kind if before == k - 1 else "" if sentence.text(k - 1) in _OPENING else "table"
+            noun = after == k + 1 and sentence.items[after].kind in ("table", "noun", "column", "aggregate")
+            return not noun or said in ("table", "noun", "value", "column")
+        if sentence.text(0) == "when" or kind == "column" or sentence.items[k - 1].how == "verb":
+            return True  # the day is shown on which it was so; of what rows hold, a verb says no more; "came out"
         # "Films that Ada Byron made", "where do growers live", but not "members from York came".
-        kind = sentence.items[before].kind if before is not None and before == k - 1 else ""
-        kind = "column" if before is not None and sentence.items[before].kind == "column" else kind
-        asked = any(sentence.text(j) in ("do", "does", "did") for j in range(k - 1))
-        named = ("table", "noun", "value") if asked else ("value",) if sentence.text(k - 2) not in _TIES else ()
-        return kind in ("column", *named)
+        if any(sentence.text(j) in ("do", "does", "did") for j in range(k - 1)):
+            return before == k - 1 and kind in ("table", "noun", "value")
+        return before == k - 1 and kind == "value" and sentence.text(before - 1) not in _TIES
 
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
@@ -289,14 +288,10 @@ class Composer(Ranking):
         if any(test.never for test in self.conditions.tests) and not one_each:
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
-        if self.counts and not self.names_main and spec.conditions and self._is_listed_elsewhere():
-            self.choices.doubt(0.5, "rows, or others that lead to them")
         if _OF_ALL.match(self.sentence.links.question):
             self.choices.doubt(0.3, "whether all rows are so")
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
-        if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
-            self.choices.doubt(0.4, "a verb of which nothing is known")
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
@@ -330,27 +325,16 @@ class Composer(Ranking):
         computed = [c for measure in self.measures if (c := self.world.column_of(measure)) is not None]
         return any(english().factor(unit, column.unit) != 1 for unit in units for column in (*computed, *self.shown))
 
-    def _is_listed_elsewhere(self) -> bool:
-        """Return whether a verb says that things of a list were recorded or used, which rows of another table say."""
-        acted = any(
-            item.how == "verb" or self.sentence.text(k) in ("recorded", "used", "uses", "use", "listed")
-            for k, item in enumerate(self.sentence.items)
-        )
-        return acted and bool(self.world.details_of(self.main))
-
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
-        tests = self.conditions.tests
-        if self._has_alternatives():  # "in Bath or for dogs"
-            own = [t for t in tests if not t.negated and self.world.is_single(self.main.name, t.column.relation.name)]
-            if len(tests) == len(own) == 2 and not self.extra:
-                yield exp.or_(*(test.condition for test in tests))
-                return
-            self.choices.doubt(0.1, "which conditions are alternatives")
-        plainly = [t.column for t in tests if isinstance(t.condition, exp.EQ | exp.In) and not t.negated]
-        plainly = [c for c in plainly if not (c.column.array or c.mark)]
-        if len(plainly) > len({id(c) for c in plainly}):
-            self.choices.doubt(0.1, "no row has two values of one column")
+        tests, alternatives = self.conditions.tests, self._has_alternatives()
+        single = [t for t in tests if not t.negated and self.world.is_single(self.main.name, t.column.relation.name)]
+        if alternatives and len(tests) == len(single) == 2 and not self.extra:
+            yield exp.or_(*(test.condition for test in tests))
+            return
+        valued = [id(test.column) for test in single if isinstance(test.condition, exp.EQ | exp.In)]
+        if alternatives or len(valued) > len({*valued}):
+            self.choices.doubt(0.1, "conditions that are no more than alternatives")
         by_relation: dict[str, list[Test]] = {}
         for test in tests:
             own = test.column.relation
@@ -373,17 +357,10 @@ class Composer(Ranking):
         for k in [k for k in range(len(items)) if self.sentence.text(k) == "or"]:
             sides = [self.sentence.neighbour(k, step, over=("by", "not", "table", "noun")) for step in (-1, 1)]
             said = [items[i].meanings for i in sides if i is not None and items[i].kind in kinds]
-            columns = [{id(getattr(m, "column", getattr(m, "thing", None))) for m in each} for each in said]
-            # Two periods, or two comparisons, are of one column.
-            if len(columns) == 2 and not columns[0] & columns[1]:
+            of = [{id(getattr(m, "column", getattr(m, "thing", None))) for m in each} for each in said]
+            if len(of) == 2 and not of[0] & of[1]:  # two periods, or two comparisons, are of one column
                 return True
         return False
-
-    def _ends_in_verb(self) -> bool:
-        """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
-        said = takewhile(lambda item: item.kind == "silent", reversed(self.sentence.items))
-        words = {self.sentence.links.text(item).casefold() for item in said}
-        return any(word.isalpha() and word not in STOPWORDS | _BARE for word in words)
 
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
@@ -421,9 +398,6 @@ class Composer(Ranking):
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
-        all_rows = not (spec.conditions or spec.order or self.shown or self.searches)
-        if all_rows and (verbs or self._ends_in_verb()):
-            self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}

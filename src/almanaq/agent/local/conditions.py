@@ -33,7 +33,6 @@ _SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_TYING = frozenset(("in", "at", "for", "of", "from", "by", "with", "on"))
 _FEW_ROWS = 20
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -188,7 +187,7 @@ class Conditions(Presence):
         again = [k for k in range(first, listed[-1][0]) if self.sentence.text(k) in said]
         if any(self.sentence.items[k].kind in ("count", "aggregate") for k in again):
             return True
-        tied = self.sentence.has_kind("count", "aggregate") and any(self.sentence.text(k) in _TYING for k in again)
+        tied = bool(again) and self.sentence.has_kind("count", "aggregate")  # "for dogs and for cats"
         if not (counted or averaged or tied) or "and" not in between:
             return False
         held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}

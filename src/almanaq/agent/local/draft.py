@@ -78,7 +78,7 @@ class Draft:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
 
     def _begins_another_name(self, span: Span) -> bool:
-        """Return whether a part of values is followed by what none of them goes on with: "Old Street" is no Old Lane."""
+        """Return whether a part of values goes on as none of them does: "Old Street", of Old Mill Lane."""
         first, *after = self.sentence.links.tokens[span.first : span.last + 1]
         held = (word for meant in span.meanings for word in value_key(meant.value).split())
         goes_on = len(after) == span.size and first.text[:1].isupper() and after[-1].text[:1].isupper()
