@@ -170,6 +170,15 @@ MUGS = {
     }
 }
 """Things, of which no row says what became of them."""
+SCORES = {
+    "scores": {"score": ["S1", "S2", "S3"], "title": ["Fox", "Goal", "River"], "kind": ["waltz", "march", "waltz"]},
+    "loans": {
+        "loan": [1, 2, 3, 4],
+        "score": ["S1", "S1", "S3", "S2"],
+        "out_on": [date(2024, 5, d) for d in (1, 2, 3, 4)],
+    },
+}
+"""Things, and rows that say that they were lent."""
 
 
 @pytest.mark.parametrize(
@@ -203,6 +212,7 @@ MUGS = {
         (LETS, "how many lets were insured or in Moss?", "SELECT 4"),
         (LETS, "the 2nd highest rent", "SELECT 70"),
         (LETS, "how many lets were let in Vik?", "SELECT 3"),
+        (SCORES, "how many times was Fox borrowed?", "SELECT 2"),
         (MUGS, "how many full mugs are there?", "SELECT 3"),
         (MUGS, "mugs that Ada made", "SELECT unnest(['M1', 'M2'])"),
         (MUGS, "mugs on High Street", "SELECT unnest(['M2', 'M4'])"),
@@ -237,6 +247,7 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (LETS, "which halls have all uses?"),
         (LETS, "which halls were never insured?"),
         (LETS, "how many halls have no choir?"),
+        (SCORES, "how many waltz scores were borrowed?"),
         (MUGS, "how many mugs from Ada were sold?"),
         (MUGS, "how many sold mugs by Ada are there?"),
         (MUGS, "how many mugs from Ada are out?"),

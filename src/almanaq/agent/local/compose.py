@@ -38,6 +38,7 @@ _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
+_NO_AGENT = _TIES | {"is", "are", "was", "were"}
 _OPENING = frozenset(("", "the", "list", "show", "all", "of", "any"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
 _TIMES = frozenset(("date", "day", "time", "year"))
@@ -126,12 +127,13 @@ class Composer(Ranking):
             said = kind if before == k - 1 else "" if sentence.text(k - 1) in _OPENING else "table"
             noun = after == k + 1 and sentence.items[after].kind in ("table", "noun", "column", "aggregate")
             return not noun or said in ("table", "noun", "value", "column")
-        if sentence.text(0) == "when" or kind == "column" or sentence.items[k - 1].how == "verb":
-            return True  # the day is shown on which it was so; of what rows hold, a verb says no more; "came out"
-        # "Films that Ada Byron made", "where do growers live", but not "members from York came".
+        held = kind == "column" and bool(self.groups or not self.measures)  # "which sorts are grown"
+        if held or sentence.text(0) == "when" or sentence.items[k - 1].how == "verb":
+            return True  # the day is shown on which it was so; "came out" is one verb
+        # "Films that Ada Byron made", "where do growers live", but not "members from York came", "was Fox borrowed".
         if any(sentence.text(j) in ("do", "does", "did") for j in range(k - 1)):
             return before == k - 1 and kind in ("table", "noun", "value")
-        return before == k - 1 and kind == "value" and sentence.text(before - 1) not in _TIES
+        return before == k - 1 and kind == "value" and sentence.text(before - 1) not in _NO_AGENT
 
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
