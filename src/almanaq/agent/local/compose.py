@@ -26,7 +26,7 @@ _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
-    "listed table tables database data records".split()
+    "listed table tables database data records located yet now currently".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -93,11 +93,14 @@ class Composer(Ranking):
 
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
-        unnamed = not (spec.measures or spec.groups or self.world.is_unique(self.world.index.name_of(self.main)))
+        unique = self.world.is_unique(self.world.index.name_of(self.main))
+        if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and self.names_main)):
+            self.choices.doubt(0.6, "rows that are not so, or things that never are")
+        unnamed = not (spec.measures or spec.groups or unique)
         inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
         if not (spec.distinct or inner or (unnamed and not self.searches)):
             return
-        said = [self.sentence.text(k) for k, item in enumerate(self.sentence.items)]
+        said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
         opens = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), 0)
         if _SOLELY & {*said[opens:]} or (spec.distinct and "all" in said[opens + 1 :]):
             self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
@@ -108,18 +111,19 @@ class Composer(Ranking):
         """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
         items = self.sentence.items
         last = max((k for k, item in enumerate(items) if item.kind != "silent"), default=-1)
-        for k in [k for k, item in enumerate(items) if item.kind == "silent"]:
+        elsewhere = self.counts and not self.names_main and bool(self.world.details_of(self.main))
+        for k, item in enumerate(items):
             word = self.sentence.text(k)
-            ends = k > last and word.isalpha() and word not in STOPWORDS | _BARE
-            if (ends or items[k].how == "verb") and not self._is_explained(k):
+            acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
+            told = word in _BARE or self._is_explained(k)
+            if item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
 
     def _is_explained(self, k: int) -> bool:
         """Return whether a verb says what the rows are, or ties what stands beside it."""
         sentence, verb = self.sentence, self.sentence.text(k)
-        events = english().verbs.get(verb, frozenset()) & {*relation_words(self.main)}
-        if events or any(share_root(verb, own) for own in relation_words(self.main)):
+        if any(share_root(verb, own) or own in english().verbs.get(verb, ()) for own in relation_words(self.main)):
             return True
         before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
         kind = sentence.items[before].kind if before is not None else ""
@@ -127,12 +131,13 @@ class Composer(Ranking):
             said = kind if before == k - 1 else "" if sentence.text(k - 1) in _OPENING else "table"
             noun = after == k + 1 and sentence.items[after].kind in ("table", "noun", "column", "aggregate")
             return not noun or said in ("table", "noun", "value", "column")
-        held = kind == "column" and bool(self.groups or not self.measures)  # "which sorts are grown"
+        held = kind == "column" and bool(self.groups or not self.measures)
         if held or sentence.text(0) == "when" or sentence.items[k - 1].how == "verb":
-            return True  # the day is shown on which it was so; "came out" is one verb
+            return True  # "which sorts are grown"; the day is shown on which it was so; "came out" is one verb
         # "Films that Ada Byron made", "where do growers live", but not "members from York came", "was Fox borrowed".
         if any(sentence.text(j) in ("do", "does", "did") for j in range(k - 1)):
-            return before == k - 1 and kind in ("table", "noun", "value")
+            shows = bool(self.shown or self.conditions.tests)  # "what do growers eat" asks for what no row says
+            return shows and before == k - 1 and kind in ("table", "noun", "value")
         return before == k - 1 and kind == "value" and sentence.text(before - 1) not in _NO_AGENT
 
     def _take_ties(self) -> None:
@@ -286,9 +291,6 @@ class Composer(Ranking):
         lists = (c for each in spec.groups if (c := self.world.column_of(each)) is not None and each == plain(c))
         if any(column.column.array or column.mark for column in lists):
             self.choices.doubt(0.4, "a group for each list, not for each of its values")
-        one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
-        if any(test.never for test in self.conditions.tests) and not one_each:
-            self.choices.doubt(0.6, "rows that are not so, or things that never are")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if _OF_ALL.match(self.sentence.links.question):
             self.choices.doubt(0.3, "whether all rows are so")
