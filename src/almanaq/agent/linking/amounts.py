@@ -109,7 +109,7 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         found = number_at(tokens, i)
         if found is None:
             end, unit = _unit(tokens, i + 1)
-            if token.folded == "in" and len(unit) > 1:
+            if token.folded == "in" and len(unit) > 1 and unit != "old":
                 yield Span(i, end, "silent", (unit,), 1.0 * (end - i), "unit")  # "in square km"
             continue
         value, last = found
@@ -252,7 +252,8 @@ def orders(tokens: Sequence[Token]) -> Iterator[Span]:
 
 def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) -> Iterator[Span]:
     """Yield a superlative alone, with the number beside it, and with an ordinal before it."""
-    before = number_at(tokens, first - 1) if first else None
+    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", tokens[first - 1].folded) if first else None
+    before = number_at(tokens, first - 1) if first and not ordinal else None
     after = number_at(tokens, last)
     made = (plain.extreme, plain.measured)
     score = 1.02
@@ -265,8 +266,7 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
             first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05
         )
     nth = _ORDINALS.get(tokens[first - 1].folded) if first else None
-    if first and nth is None and (ordinal := re.fullmatch(r"(\d+)(?:nd|rd|th)", tokens[first - 1].folded)):
-        nth = int(ordinal[1])
+    nth = int(ordinal[1]) if ordinal else nth
     if nth is not None:
         yield Span(first - 1, last, "superlative", (Superlative(*made, 1, nth - 1),), score * (last - first + 1) + 0.05)
     yield Span(first, last, "superlative", (plain,), score * (last - first) + 0.02)

@@ -74,9 +74,10 @@ class Conditions(Presence):
 
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
+        said = {self.sentence.text(k) for k in range(i)}  # "how many in Bern and how many in Basel"
         return all(
             self.sentence.items[k].kind in ("and", "not", "number")
-            or self.sentence.text(k) in _ALTERNATIVES
+            or self.sentence.text(k) in _ALTERNATIVES | said
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
@@ -182,7 +183,12 @@ class Conditions(Presence):
         before = self.sentence.neighbour(first, -1, gap=1)
         counted = before is not None and self.sentence.items[before].kind == "count"
         averaged = any(item.meanings in (("AVG",), ("MEDIAN",)) for item in self.sentence.items)
-        if not (counted or averaged) or "and" not in between:
+        said = {self.sentence.text(k) for k in range(first)}
+        again = [k for k in range(first, listed[-1][0]) if self.sentence.text(k) in said]
+        if any(self.sentence.items[k].kind in ("count", "aggregate") for k in again):
+            return True
+        tied = bool(again) and self.sentence.has_kind("count", "aggregate")  # "for dogs and for cats"
+        if not (counted or averaged or tied) or "and" not in between:
             return False
         held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}
         named = {m.value for _, _, meant in listed for m in meant}

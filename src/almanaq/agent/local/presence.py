@@ -144,7 +144,8 @@ class Presence:
                 continue
             sentence.take(i, k)
             unknown = sentence.items[i].kind == "missing"
-            self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
+            condition = self._has_no_value(column) if unknown else self._without(column)
+            self.tests.append(Test(column, condition, i, never=sentence.text(i) == "never"))
 
     def present_tests(self) -> None:
         """Turn "stations with a lift", "how many have a caption" into tests that there is a value."""
