@@ -185,12 +185,26 @@ class _Describer:
         figures = [item.unalias() for item in tree.expressions if item.find(exp.AggFunc, exp.Window)]
         if not figures:
             return ""
-        if len(figures) > 1 or not isinstance(figures[0], exp.AggFunc):
+        if len(figures) == 1 and isinstance(figures[0], exp.Div):
+            return self._share(figures[0]) + ("all " if tree.args.get("where") is None else "")
+        if not all(isinstance(figure, exp.AggFunc) for figure in figures):
             raise _NoWords
+        if len(figures) > 1:
+            return f"the {join_words(map(self.value, figures))} of "
         subject = _subject(tree)
         plural = subject.startswith(_ROWS_IN) or (subject.endswith("s") and not tree.args.get("joins"))
         plain = plural and _counts_rows(figures[0])
         return f"the {'number' if plain else self.value(figures[0])} of "
+
+    def _share(self, figure: exp.Div) -> str:
+        """Return "the percentage with “price is cheap” among ", of rows or of a total."""
+        hundredfold, whole = figure.this, figure.expression
+        part = hundredfold.expression if isinstance(hundredfold, exp.Mul) else None
+        hundred = part is not None and isinstance(hundredfold.this, exp.Literal) and float(hundredfold.this.name) == 100
+        if not hundred or not isinstance(part, exp.Filter) or part.this != whole or not isinstance(whole, exp.AggFunc):
+            raise _NoWords
+        of = "" if _counts_rows(whole) else f" of the {self.value(whole)}"
+        return f"the percentage{of} with “{self.condition(part.expression.this)}” among "
 
     def _distinct(self, tree: exp.Select) -> str:
         """Return "different city of " where only what differs in the values shown counts, "" elsewhere."""

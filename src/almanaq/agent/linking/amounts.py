@@ -183,7 +183,9 @@ def _comparative_before(tokens: Sequence[Token], at: int) -> tuple[int, str] | N
 
 
 def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
-    negated = first and tokens[first - 1].folded in ("not", "no") and sign in _FLIPPED
+    if tokens[first].folded == "within" and not _unit(tokens, last + 1)[1]:
+        return  # "within 500 m", but not "within Bern" or "within 2023"
+    negated = first and tokens[first - 1].folded in ("not", "no", "nothing") and sign in _FLIPPED
     at = last
     while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "or", "equal", "to", *_CURRENCIES):
         if number_at(tokens, at):

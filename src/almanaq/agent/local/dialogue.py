@@ -245,7 +245,8 @@ class LocalDialogue:
         """Return readings to choose from, the first of equal words; with none, which words were not understood."""
         by_words: dict[str, Offered] = {}
         for each in offered:
-            by_words.setdefault(each.words, each)
+            if each.words != each.suql:  # nobody can choose what has no words
+                by_words.setdefault(each.words, each)
         offered = list(by_words.values())
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 
 from sqlglot import exp
 
@@ -447,6 +448,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         return None
     short = turn_pattern("cues").sub("", said).strip() or said
     short = re.sub(r"\binstead\b|\bones\b", " ", short)
+    short = _put_right(short, spec, world)
+    short, year = _fill_year(short, spec, world)
     readings = read(short, world, main=relation, partial=True)
     if not readings:
         return None
@@ -454,6 +457,11 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     new = best.spec
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
+    one_sided = [c for c in new.conditions if isinstance(c, exp.GTE | exp.LT)]
+    conditions += [c for c in year if any(n.this == c.this and type(n) is not type(c) for n in one_sided)]
+    added = _add_values(conditions, spec, world) if turn_pattern("adds").search(said) else conditions
+    guessed = added != conditions or _asks_of_things(spec, new)
+    conditions = added
     made = spec.with_conditions(conditions)
     if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
         shown = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
@@ -486,9 +494,52 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     if not changed or (made == spec):
         return None
     if function is None:
-        return _make_reading(made, world, best.probability)
+        return _make_reading(made, world, min(best.probability, _GUESSED) if guessed else best.probability)
     unused = [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
     return _make_reading(made, world, 0.2 if unused else 0.9)
+
+
+def _put_right(said: str, spec: QuerySpec, world: World) -> str:
+    """Return what a turn puts in the place of a value of the last query: Oslo of "not Vik, Oslo"."""
+    wrong = turn_pattern("puts_right").match(said)
+    values = {getattr(m, "value", "") for span in world.link(wrong[1]).spans for m in span.meanings} if wrong else set()
+    tested = {literal.this for each in spec.conditions for literal in each.find_all(exp.Literal)}
+    return said[wrong.end() :] if wrong and values & tested else said
+
+
+def _fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, list[exp.Expr]]:
+    """Return a turn whose month has the year of the last query, and the conditions that say this year."""
+    cover = next(iter(world.link(said).covers), ())
+    month = next((s for s in cover if s.kind == "period" and s.meanings[0].days is not None), None)
+    edges = [c for c in spec.conditions if isinstance(c, exp.GTE | exp.LT) and isinstance(c.expression, exp.Cast)]
+    days = {type(c): date.fromisoformat(c.expression.this.name) for c in edges}
+    year = days[exp.GTE].year if len(edges) == len(days) == 2 else None
+    if month is None or year is None or (days[exp.LT] - timedelta(1)).year != year:
+        return said, []
+    end = world.link(said).tokens[month.last - 1].end
+    return f"{said[:end]} {year}{said[end:]}", edges
+
+
+def _add_values(conditions: Sequence[exp.Expr], spec: QuerySpec, world: World) -> list[exp.Expr]:
+    """Return conditions in which a value joins those that the last query has of its column: "Oslo too"."""
+    held = {c.this: c for c in spec.conditions if isinstance(c, exp.EQ | exp.In)}
+
+    def values(condition: exp.Expr) -> list[exp.Expr]:
+        return condition.expressions or [condition.expression]
+
+    return [
+        one_of(c.this, [*values(held[c.this]), *values(c)])
+        if isinstance(c, exp.EQ | exp.In) and c.this in held and c not in spec.conditions
+        else c
+        for c in conditions
+    ]
+
+
+def _asks_of_things(spec: QuerySpec, new: QuerySpec) -> bool:
+    """Return whether a negation may be of some rows of a thing, or of all: courses with bookings "but not from Rome"."""
+    lacks = any(isinstance(c, exp.Not) and c.find(exp.Subquery, exp.Select) for c in spec.conditions)
+    denied = any(isinstance(c, exp.Not | exp.NEQ) for c in new.conditions)
+    return (lacks and bool(new.conditions)) or (spec.distinct and denied)
 
 
 def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: World) -> list[exp.Expr]:
