@@ -456,8 +456,9 @@ def _other_forms(
 
 
 def _are_one_name(pair: Sequence[Token], index: CatalogIndex) -> bool:
-    """Return whether two capitalized words are the name of one thing, which no value holds: "Ida Berg"."""
-    return all(t.text[:1].isupper() for t in pair) and not index.values_holding(tuple(t.folded for t in pair))
+    """Return whether two capitalized words are the name of one thing, of which no value holds both: "Ida Berg"."""
+    one, other = ({*index.values_holding((token.folded,))} for token in pair)
+    return all(token.text[:1].isupper() for token in pair) and not one & other
 
 
 def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex, gaps: set[int]) -> Iterator[Span]:

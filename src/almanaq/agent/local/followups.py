@@ -448,8 +448,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         return None
     short = turn_pattern("cues").sub("", said).strip() or said
     short = re.sub(r"\binstead\b|\bones\b", " ", short)
-    short = _put_right(short, spec, world)
-    short, year = _fill_year(short, spec, world)
+    undated = _put_right(short, spec, world)
+    short, year = _fill_year(undated, spec, world)
     readings = read(short, world, main=relation, partial=True)
     if not readings:
         return None
@@ -460,7 +460,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     one_sided = [c for c in new.conditions if isinstance(c, exp.GTE | exp.LT)]
     conditions += [c for c in year if any(n.this == c.this and type(n) is not type(c) for n in one_sided)]
     added = _add_values(conditions, spec, world) if turn_pattern("adds").search(said) else conditions
-    guessed = added != conditions or _asks_of_things(spec, new)
+    guessed = added != conditions or _asks_of_things(spec, new) or (bool(year) and short == undated)
     conditions = added
     made = spec.with_conditions(conditions)
     if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
@@ -508,14 +508,17 @@ def _put_right(said: str, spec: QuerySpec, world: World) -> str:
 
 
 def _fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, list[exp.Expr]]:
-    """Return a turn whose month has the year of the last query, and the conditions that say this year."""
+    """Return a turn whose month has the year of the last query, and the edges that this has; [] where it names no month.
+
+    Where the last query is of no one year, the turn stays as it is.
+    """
     cover = next(iter(world.link(said).covers), ())
     month = next((s for s in cover if s.kind == "period" and s.meanings[0].days is not None), None)
     edges = [c for c in spec.conditions if isinstance(c, exp.GTE | exp.LT) and isinstance(c.expression, exp.Cast)]
-    days = {type(c): date.fromisoformat(c.expression.this.name) for c in edges}
+    days = {type(c): date.fromisoformat(c.expression.this.name) for c in edges} if month is not None else {}
     year = days[exp.GTE].year if len(edges) == len(days) == 2 else None
     if month is None or year is None or (days[exp.LT] - timedelta(1)).year != year:
-        return said, []
+        return said, edges if month is not None else []
     end = world.link(said).tokens[month.last - 1].end
     return f"{said[:end]} {year}{said[end:]}", edges
 
