@@ -459,7 +459,7 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
     one_sided = [c for c in new.conditions if isinstance(c, exp.GTE | exp.LT)]
     conditions += [c for c in year if any(n.this == c.this and type(n) is not type(c) for n in one_sided)]
-    added = _add_values(conditions, spec, world) if turn_pattern("adds").search(said) else conditions
+    added = _add_values(conditions, spec) if turn_pattern("adds").search(said) else conditions
     guessed = added != conditions or _asks_of_things(spec, new) or (bool(year) and short == undated)
     conditions = added
     made = spec.with_conditions(conditions)
@@ -508,22 +508,31 @@ def _put_right(said: str, spec: QuerySpec, world: World) -> str:
 
 
 def _fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, list[exp.Expr]]:
-    """Return a turn whose month has the year of the last query, and the edges that this has; [] where it names no month.
+    """Return a turn whose month has the year of the last query, and the edges of this; [] where it names no month.
 
     Where the last query is of no one year, the turn stays as it is.
     """
     cover = next(iter(world.link(said).covers), ())
     month = next((s for s in cover if s.kind == "period" and s.meanings[0].days is not None), None)
-    edges = [c for c in spec.conditions if isinstance(c, exp.GTE | exp.LT) and isinstance(c.expression, exp.Cast)]
-    days = {type(c): date.fromisoformat(c.expression.this.name) for c in edges} if month is not None else {}
-    year = days[exp.GTE].year if len(edges) == len(days) == 2 else None
-    if month is None or year is None or (days[exp.LT] - timedelta(1)).year != year:
-        return said, edges if month is not None else []
+    conditions = spec.conditions if month is not None else ()
+    edges = {c: day for c in conditions if isinstance(c, exp.GTE | exp.LT) and (day := _day_of(c.expression))}
+    inside = {(day - timedelta(isinstance(c, exp.LT))).year for c, day in edges.items()}
+    if month is None or len(inside) != 1 or len({type(c) for c in edges}) == 1 or len({c.this for c in edges}) > 1:
+        return said, [*edges]
     end = world.link(said).tokens[month.last - 1].end
-    return f"{said[:end]} {year}{said[end:]}", edges
+    return f"{said[:end]} {inside.pop()}{said[end:]}", [*edges]
 
 
-def _add_values(conditions: Sequence[exp.Expr], spec: QuerySpec, world: World) -> list[exp.Expr]:
+def _day_of(written: exp.Expr) -> date | None:
+    """Return the day that an expression writes; None where it writes none."""
+    literal = written.this if isinstance(written, exp.Cast) else written
+    try:
+        return date.fromisoformat(literal.name[:10]) if literal.is_string else None
+    except ValueError:
+        return None
+
+
+def _add_values(conditions: Sequence[exp.Expr], spec: QuerySpec) -> list[exp.Expr]:
     """Return conditions in which a value joins those that the last query has of its column: "Oslo too"."""
     held = {c.this: c for c in spec.conditions if isinstance(c, exp.EQ | exp.In)}
 
@@ -539,7 +548,7 @@ def _add_values(conditions: Sequence[exp.Expr], spec: QuerySpec, world: World) -
 
 
 def _asks_of_things(spec: QuerySpec, new: QuerySpec) -> bool:
-    """Return whether a negation may be of some rows of a thing, or of all: courses with bookings "but not from Rome"."""
+    """Return whether a negation may be of some rows of a thing, or of all: clubs with members "but not from Rome"."""
     lacks = any(isinstance(c, exp.Not) and c.find(exp.Subquery, exp.Select) for c in spec.conditions)
     denied = any(isinstance(c, exp.Not | exp.NEQ) for c in new.conditions)
     return (lacks and bool(new.conditions)) or (spec.distinct and denied)
