@@ -148,10 +148,52 @@ DIVES = {
     }
 }
 
+BEDS = {
+    "beds": {
+        "bed": ["B1", "B2", "B3", "B4", "B5", "B6"],
+        "kind": ["rose", "rose", "tulip", "rose", "lily", "tulip"],
+        "soil": ["clay", "sand", "clay", "clay", "sand", "clay"],
+        "keeper": ["Ola", "Ula", "Ola", "Ola", "Ula", "Ula"],
+        "stage": ["open", "dug", "open", "dug", "dug", "open"],
+        "hours": [7, 4, 7, 3, 2, 5],
+        "score": [None, 3, 4, None, None, 5],
+        "planted": [date(2019, 5, 5), date(2020, 5, 5), date(2020, 5, 6), date(2021, 1, 1), *[date(2022, 2, 2)] * 2],
+    }
+}
+BILLS = {
+    "bills": {
+        "bill_no": [31, 32, 33, 34],
+        "amount": [5.0, 9.0, 1.0, 9.5],
+        "sent": [date(2020, 1, 1), date(2021, 1, 1), date(2022, 1, 1), date(2022, 1, 2)],
+    }
+}
+VISITS = {
+    "visits": {
+        "order_no": ["o1", "o1", "o2", "o3", "o4", "o5"],
+        "attended": ["present", "absent", "present", "absent", "absent", "present"],
+        "price_eur": [20.0, 30.0, 60.0, 70.0, 80.0, 90.0],
+        "town": ["Vik", "Vik", "Moss", "Moss", "Moss", "Oslo"],
+    }
+}
+
 
 @pytest.mark.parametrize(
     ("tables", "question", "gold"),
     [
+        (BEDS, "all beds but roses", "SELECT unnest(['B3', 'B5', 'B6'])"),
+        (BEDS, "how many beds but tulips?", "SELECT 4"),
+        (BEDS, "share of roses among clay beds", "SELECT 50.0"),
+        (BEDS, "roses as a percentage of clay beds", "SELECT 50.0"),
+        (BEDS, "what percentage of beds that are clay are roses?", "SELECT 50.0"),
+        (BEDS, "beds planted on or after 6 May 2020", "SELECT unnest(['B3', 'B4', 'B5', 'B6'])"),
+        (BEDS, "beds planted before or in 2020", "SELECT unnest(['B1', 'B2', 'B3'])"),
+        (BEDS, "beds with hours at or below 3", "SELECT unnest(['B4', 'B5'])"),
+        (BEDS, "what kinds of beds are there?", "SELECT unnest(['rose', 'tulip', 'lily'])"),
+        (BEDS, "beds without a score for Ola", "SELECT unnest(['B1', 'B4'])"),
+        (BEDS, "how many stages are open?", "SELECT 3"),
+        (BEDS, "second lowest hours", "SELECT 3"),
+        (BILLS, "bills older than 2021", "SELECT 31"),
+        (BILLS, "what is the amount of bill 32?", "SELECT 9.0"),
         (FLEET, "How many sailings did Ida make?", "SELECT 3"),
         (FLEET, "the most expensive sailing", "SELECT 15"),
         (FLEET, "top 2 sailings by fare", "SELECT unnest([15, 12])"),
@@ -186,6 +228,22 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
 @pytest.mark.parametrize(
     ("tables", "question"),
     [
+        (BEDS, "share of roses in clay beds"),
+        (BEDS, "what percentage of beds are roses in 2020?"),
+        (BEDS, "all beds but those planted in 2020"),
+        (BEDS, "how many beds did Ola open?"),
+        (BEDS, "which keeper opens the most beds?"),
+        (BEDS, "most beds per soil"),
+        (BEDS, "highest average hours per soil"),
+        (BEDS, "keepers with roses and tulips"),
+        (BEDS, "how many keepers have roses and tulips?"),
+        (BEDS, "average score per hour"),
+        (BEDS, "second highest hours"),
+        (BEDS, "average total hours per soil"),
+        (BEDS, "beds not on the score"),
+        (VISITS, "visits longer than 24"),
+        (VISITS, "how many orders are there?"),
+        (VISITS, "who attended in Vik?"),
         (TRUNKS, "trunks with no open leases"),
         (TRUNKS, "which trunks have no settled leases?"),
         (TRUNKS, "trunks without scratched leases"),

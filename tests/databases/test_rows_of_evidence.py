@@ -20,6 +20,7 @@ from almanaq.suql.result import Evidence
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 
+SO = "answer(text, 'is it so?') = 'Yes'"
 KINDS = ("tables", "csv", "sqlite", "duckdb")
 Tables = dict[str, dict[str, list[str]]]
 
@@ -135,6 +136,23 @@ def test_each_row_of_a_join_names_its_own(source: tuple[str, Path | Tables, Tabl
     assert len(result)
     for (_, text), (evidence,) in zip(result.rows, result.evidence, strict=True):
         assert tables["jobs"]["text"][int(evidence.key)] == evidence.quote == text
+
+
+@pytest.mark.parametrize(
+    "suql",
+    [
+        f"SELECT text FROM jobs WHERE {SO} UNION ALL SELECT text FROM skills WHERE {SO}",
+        f"SELECT text FROM jobs WHERE {SO} UNION ALL SELECT text FROM skills WHERE text IN (SELECT text FROM jobs) "
+        f"UNION ALL SELECT DISTINCT text FROM jobs WHERE text = '-' UNION ALL SELECT text FROM skills WHERE {SO}",
+        f"SELECT DISTINCT text, 'k' AS k FROM jobs WHERE {SO} ORDER BY text DESC",
+        "SELECT DISTINCT text, answer(text, 'is it so?') AS a FROM skills",
+    ],
+)
+def test_rows_of_unions_and_distinct_name_their_own(source: tuple[str, Path | Tables, Tables], suql: str) -> None:
+    with almanaq.connect(source[1], model=Quoting(), cache=False) as connection:
+        result = connection.sql(suql)
+    assert len(result)
+    assert [row[0] for row in result.rows] == [evidence.quote for (evidence,) in result.evidence]
 
 
 def test_where_rows_were_deleted_evidence_gives_an_address_and_no_number(tmp_path: Path) -> None:

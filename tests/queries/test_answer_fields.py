@@ -16,6 +16,7 @@ from almanaq_bench.testing import StandInServer, replies_from
 BODY = {"id": [1, 2], "body": ["A calm flat for 900, from 1 May 2024.", "A flat."]}
 SAID = {"price": "900", "free from": "1 May 2024", "mood": "calm", "kind": "flat"}
 FIELDS = "{'price': 'INTEGER', free_from: 'DATE', 'mood': ['calm', 'loud'], 'kind': 'VARCHAR'}"
+JSON = '\'{"price": "integer", "mood": ["calm", "loud"], "kind": "text"}\'::JSON'
 ROWS = [(1, 900, datetime.date(2024, 5, 1), "calm", "flat"), (2, None, None, None, "flat")]
 
 
@@ -62,6 +63,11 @@ def test_a_text_takes_one_request_whatever_its_fields() -> None:
         ("SELECT answer(body, 'q', FIELDS).price FROM t", 2),
         ("SELECT (answer(body, 'q', FIELDS))['price'] FROM t", 2),
         ("SELECT id FROM t ORDER BY answer(body, 'q', FIELDS).price", 2),
+        ("SELECT answer(body, 'q', FIELDS)->>'price', t FROM t", 2),
+        ("SELECT struct_extract(answer(body, 'q', FIELDS), 'price') FROM t", 2),
+        ("SELECT answer(body, 'q', JSON)->>'price', (answer(body, 'q', JSON)->'kind')::VARCHAR AS k FROM t", 4),
+        ("SELECT json_extract_string(answer(body, 'q', JSON), '$.price') FROM t", 2),
+        ("SELECT answer(body, 'q', JSON)->>['price', 'kind'] FROM t", 6),
         ("SELECT o.price FROM (SELECT answer(body, 'q', FIELDS) AS o FROM t LIMIT 1) AS made", 1),
         (
             "WITH made AS (SELECT answer(body, 'q', FIELDS) AS o FROM t LIMIT 1) SELECT o.price, made.o.mood FROM made",
@@ -73,7 +79,7 @@ def test_a_text_takes_one_request_whatever_its_fields() -> None:
 )
 def test_fields_that_nobody_reads_are_not_asked(query: str, calls: int) -> None:
     with almanaq.connect({"t": BODY}, model=FunctionModel(said), cache=False) as con:
-        trace = con.sql(query.replace("FIELDS", FIELDS)).trace
+        trace = con.sql(query.replace("FIELDS", FIELDS).replace("JSON", JSON)).trace
     assert trace.text_calls == calls
     assert not [warning for warning in trace.warnings if "sorted" in warning and "price" not in warning]
 

@@ -41,6 +41,27 @@ def test_the_warning_names_each_cause_and_the_result_is_not_exact() -> None:
     assert sure.trace.warnings == ()
 
 
+@pytest.mark.parametrize("shown", ["id", "id, t"])
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("answer(answer(body, 'urgent?'), 'why?') IS NULL", [2]),
+        ("answer(answer(answer(body, 'urgent?'), 'who?'), 'why?') IS NULL AND id > 0", [2]),
+        ("coalesce(answer(body || answer(body, 'urgent?'), 'why?'), '-') = '-'", [2]),
+        ("CASE WHEN id < 4 THEN answer(body, 'urgent?') IS NULL ELSE true END", [4]),
+        ("CASE WHEN nullif(id, 1) > 1 THEN answer(body, 'urgent?') IS NULL ELSE true END", [1]),
+    ],
+)
+def test_no_condition_on_an_answer_about_an_unknown_one_holds(shown: str, condition: str, ids: list[int]) -> None:
+    def reply(text: str, question: str) -> str | None:
+        return fails(text, question) if question == "urgent?" else None if "no" in text.lower() else "since"
+
+    with almanaq.connect(TABLES, model=FunctionModel(reply), cache=False) as con:
+        assert [row[0] for row in con.sql(f"SELECT {shown} FROM t WHERE {condition} ORDER BY id").rows] == ids
+        either = con.sql("SELECT id FROM t WHERE answer(answer(body, 'urgent?'), 'why?') IS NULL OR id = 3")
+        assert "rows may be shown that should not" in str(either.trace.warnings)
+
+
 @pytest.mark.parametrize(
     "query",
     [

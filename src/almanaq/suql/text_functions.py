@@ -174,6 +174,7 @@ _USAGE = (
     "answer(text, question, {'price': 'INTEGER', 'mood': ['calm', 'loud']}): a type, or the allowed values, for each"
 )
 _BUILDERS = {"duckdb": ("json_object", "json_object"), "postgres": ("json_build_object", "jsonb_build_object")}
+_READERS = exp.Dot, exp.Bracket, exp.StructExtract, exp.JSONExtract, exp.JSONExtractScalar
 _FIELDS = exp.Struct, exp.PropertyEQ, exp.JSONObject, exp.JSONKeyValue
 
 
@@ -203,23 +204,25 @@ def expand_fields(text: str, dialect: str) -> str:
     found = [(call, fields) for call in calls if (fields := _fields_of(call)) is not None]
     for call, fields in found:
         holder, name = _read_field(call)
-        kind = next((kind for each, kind in fields.items() if each.lower() == name), None)
-        if kind is not None and isinstance(call.expressions[2].unnest(), exp.Struct):
-            holder.replace(_field(call, name, kind, dialect))  # the other fields are read by nobody
+        read = {each: kind for each, kind in fields.items() if each.lower() == name}  # the others are read by nobody
+        if read and isinstance(holder, exp.Dot | exp.Bracket) and isinstance(call.expressions[2].unnest(), exp.Struct):
+            holder.replace(_field(call, *next(iter(read.items())), dialect))
         else:
-            call.replace(_expand_call(call, fields, dialect))
+            call.replace(_expand_call(call, read or fields, dialect))
     return trees[0].sql(dialect=dialect) if found else text
 
 
 def _read_field(call: exp.Expr) -> tuple[exp.Expr, str]:
-    """Return `call.name`, or `call['name']`, around a call, and the name in lower case; "" where there is none."""
+    """Return `call.name`, `call['name']` or `call->>'name'` around a call, and the name in lower case; "" for none."""
     node = in_parentheses(call)
     holder = node.parent
-    if isinstance(holder, exp.Dot) and node.arg_key == "this":
-        return holder, holder.expression.name.lower()
-    if isinstance(holder, exp.Bracket) and node.arg_key == "this" and len(holder.expressions) == 1:
-        return holder, holder.expressions[0].name.lower() if holder.expressions[0].is_string else ""
-    return call, ""
+    if not isinstance(holder, _READERS) or node.arg_key != "this":
+        return call, ""
+    named = holder.expressions[0] if isinstance(holder, exp.Bracket) else holder.expression
+    if isinstance(named, exp.JSONPath):
+        named = named.expressions[1] if len(named.expressions) > 1 else named
+    is_name = isinstance(named, exp.Identifier | exp.JSONPathKey) or named.is_string
+    return holder, named.name.lower() if is_name and len(holder.expressions) < 2 else ""
 
 
 def _fields_of(call: exp.Anonymous) -> Mapping[str, exp.Expr] | None:

@@ -17,7 +17,10 @@ _SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)(k|m|bn|b|st|nd|rd|th)?")
 _CURRENCIES = ("$", "€", "£")
 _MORE, _LESS = ("more", "higher", "greater", "larger", "bigger", "better"), ("less", "lower", "fewer", "smaller")
 _ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
-_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "by": "<=", "from": ">="}
+_SIGNS = {"since": ">=", "until": "<="} | dict.fromkeys(("after", "later than", "newer than", "younger than"), ">")
+_SIGNS |= dict.fromkeys(("before", "earlier than", "older than"), "<")
+for _at in ("on", "in", "at"):
+    _SIGNS |= {f"{_at} or after": ">=", f"{_at} or before": "<=", f"after or {_at}": ">=", f"before or {_at}": "<="}
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
 _ONWARD = ("on", "onward", "onwards")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
@@ -218,9 +221,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        if (
-            token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded
-        ):  # "more in A or in B?"
+        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or B?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
@@ -241,11 +242,8 @@ def orders(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
     for span in superlatives(tokens[:-1]):
         meant: Superlative = span.meanings[0]
-        if (
-            tokens[span.last].folded != "first"
-            or meant.limit is not None
-            or not (span.first and span.last - span.first < 4)
-        ):
+        placed = span.last - span.first < 4 and (span.first or span.last + 2 >= len(tokens))
+        if tokens[span.last].folded != "first" or meant.limit is not None or not placed:
             continue
         down = meant.extreme in ("most", "top", "common")
         if meant.extreme == "measured" and meant.measured:
@@ -322,15 +320,12 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
                 if begins == last + 1:
                     start = meant.start if not meant.days or until.days else meant.start.replace(year=until.start.year)
                     both = Period("=", start, until.after, days=meant.days if until.days else None)
-                    years = None if meant.year is None or until.year is None else (meant.year, until.year)
-                    how = f"{years[0]}-{years[1]}" if years else ""
-                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15, how)
-        sign = _SIGNS.get(before, "=")
-        if before in ("by", "from"):
-            sign = "="
+                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15)
+        said = {k: " ".join(token.folded for token in tokens[k:first]) for k in range(max(first - 3, 0), first)}
+        begins = next((k for k, words in said.items() if words in _SIGNS), first)
+        sign = _SIGNS.get(said.get(begins, ""), "=")
         if before == "from" and last < len(tokens) and tokens[last].folded in _ONWARD:
-            sign, last = ">=", last + 1
-        begins = first - 1 if sign != "=" else first
+            sign, begins, last = ">=", first - 1, last + 1
         of = Period(sign, meant.start, meant.after, meant.year, meant.days)
         yield Span(begins, last, "period", (of,), 1.0 * (last - begins) + 0.05)
 

@@ -148,6 +148,9 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if kind == "count" and not _counts(tokens, first, index):
                 continue
+            after = tuple(token.stem for token in tokens[last : last + 1])
+            if kind == "distinct" and last - first > 1 and index.relations_named(after):
+                continue  # what kinds of jobs there are, a column of jobs says
             if kind == "share" and first and tokens[first - 1].folded in ("highest", "lowest", "average", "largest"):
                 continue
             each = _PHRASE_SCORES.get(kind, 1.0)
@@ -159,6 +162,8 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
 def _counts(tokens: Sequence[Token], at: int, index: CatalogIndex) -> bool:
     """Return whether "number of" counts: not where "number" belongs to a column, as in "phone number of"."""
     word = tokens[at].folded
+    if word == "amount" and index.columns_named(("amount",)):
+        return False
     if word not in ("number", "numbers", "count", "amount") or not at:
         return True
     before = tokens[at - 1]

@@ -81,6 +81,9 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        things = spec.distinct or any(each.find(exp.Distinct, exp.Select) for each in spec.expressions())
+        if self.conditions.joined and things:
+            self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
@@ -190,11 +193,9 @@ class Composer(Ranking):
         tests = self.conditions.tests
         if not tests:
             raise NotComposed
-        verbs = [k for k in range(len(self.sentence.items)) if self.sentence.text(k) in _BEING]
-        after = [t for t in tests if any(v > i and t.place > v for v in verbs)]
-        after = after or [max(tests, key=lambda t: t.place)]
-        self.conditions.tests = [t for t in tests if t not in after]
-        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
+        part = self._part_of_share(i)
+        self.conditions.tests = [t for t in tests if t not in part]
+        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in part))
         first = self.sentence.neighbour(i, 1)
         of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
         if of_figure and not (self.measures and isinstance(self.measures[-1], exp.Sum)):
@@ -213,6 +214,22 @@ class Composer(Ranking):
         part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
+
+    def _part_of_share(self, i: int) -> list[Test]:
+        """Return the tests of the rows whose share is asked for; the others are of the rows that it is a share of."""
+        tests = sorted(self.conditions.tests, key=lambda t: t.place)
+        said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
+        verbs = [k for k in range(i + 1, len(said)) if said[k] in _BEING and said[k - 1] not in ("that", "which")]
+        after = [t for t in tests if verbs and t.place > verbs[0]]
+        asked, whole = after or tests, after or tests[-1:]
+        of_rest = [k for k in range(i + 1, len(said)) if said[k] in ("among", "within", "of all")]
+        of_rest += [i] if "as" in said[max(i - 2, 0) : i] else []  # "roses as a percentage of all flowers"
+        places = range(asked[0].place + 1, asked[-1].place)
+        ties = [k for k in places if said[k] in _TIES and self.sentence.items[k - 1].kind not in ("silent", "and")]
+        inside, head = ([t for t in asked if at and t.place < at[0]] for at in (of_rest, ties))
+        if inside or not head:
+            return inside or whole
+        return self.choices.pick(("part", i), [(head, 1.0), (whole, 0.97)])  # of all in May, or of all roses
 
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]

@@ -1,47 +1,31 @@
-"""Queries that are not planned whole, taken apart: text functions become tables of their answers, DuckDB runs the rest.
-
-    SELECT t, answer(t.x, 'q') FROM t POSITIONAL JOIN u WHERE t.n > 3
-
-becomes three statements:
-
-    CREATE TABLE part_1 AS SELECT DISTINCT d0 FROM (SELECT t.x AS d0 FROM t POSITIONAL JOIN u WHERE t.n > 3)
-    CREATE TABLE part_2 AS SELECT d0, answer(d0, 'q') AS said FROM part_1
-    SELECT t, (SELECT any_value(said) FROM part_2 WHERE d0 IS NOT DISTINCT FROM t.x) FROM … WHERE t.n > 3
-
-The answer to a document is the same wherever it is asked for (semantics 2), so that a table of answers is the text
-function itself, over the documents that reach it; no row is joined to another by its text. What a query draws by
-chance, or under a LIMIT, is drawn once, before the rest reads it.
+"""Tables of answers, and what is looked up in them: an answer, whether there is one, where the quotes are.
 
 DuckDB runs such a lookup as a join, which loses the order of rows. Where a query may depend on it, the table is looked
-up as a MAP: that takes time for each pair of a row and a document (50,000 of each: 5 s). A document whose call failed
-is not in the table, and a condition that reads its answer is NULL.
+up as a MAP: that takes time for each pair of a row and a document (50,000 of each: 5 s).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from almanaq.engines.duckdb.statements import StatementReader
 from almanaq.engines.duckdb.trees import (
     Node,
+    add_members,
     alias_of,
     column,
+    functions_in,
     has_text,
-    is_text_call,
     items_of,
-    names_in,
+    own_nodes,
     replace_expression,
-    select,
-    select_all,
     statement,
-    subquery,
     walk,
-    without_places,
 )
-from almanaq.errors import DatabaseError, QueryError, UnsupportedError
+from almanaq.errors import DatabaseError, QueryError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
@@ -55,7 +39,7 @@ class Parts:
         self._prefix, self._parameters = prefix, parameters
         self.made: list[Part] = []
         self.kept = ""
-        """The one that is of the rows that a LIMIT keeps; "" where there is none."""
+        """The one that is of the rows that a LIMIT or DISTINCT ON keeps; "" where there is none."""
         functions = reader.functions
         # Macros may aggregate; those that stand for text functions do not.
         self.aggregates = functions.aggregates | (functions.own_names - DECLARED.keys())
@@ -66,6 +50,20 @@ class Parts:
     def item(self, text: str) -> Node:
         item: Node = self.parse(f"SELECT * FROM {text}")["node"]["from_table"]
         return item
+
+    def express(self, sql: str, **parts: Node) -> Node:
+        """Return an expression of SQL, with parts of a tree in the place of the columns of their names."""
+
+        def put(value: Any) -> Any:
+            if isinstance(value, list):
+                return [put(each) for each in value]
+            if not isinstance(value, dict):
+                return value
+            name = value["column_names"][0] if value.get("class") == "COLUMN_REF" else ""
+            return parts[name] if name in parts else {key: put(each) for key, each in value.items()}
+
+        made: Node = put(self.parse(f"SELECT {sql}")["node"]["select_list"][0])
+        return made
 
     def cross(self, left: Node, right: Node) -> Node:
         return right if left["type"] == "EMPTY" else {**self.item("a CROSS JOIN b"), "left": left, "right": right}
@@ -86,9 +84,9 @@ class Parts:
             return None
         return name
 
-    def keep(self, query: Node) -> str | None:
-        """Make a part that is planned whole, of the rows that a LIMIT keeps; give its name, None as `make` does."""
-        name = self.make(query, (), numbered=False)
+    def keep(self, query: Node, documents: Sequence[Cited] | None) -> str | None:
+        """Make a part that is planned whole, of the rows that a query keeps; give its name, None as `make` does."""
+        name = self.make(query, documents, numbered=False)
         self.kept = name or self.kept
         return name
 
@@ -115,13 +113,13 @@ class Parts:
         names = unique_names(name for name, _ in columns)
         listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
         reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
-        named = [str(node["table_name"]) for node in items]
+        works = [str(node["table_name"]) for node in items if node.get("schema_name") == WORK_SCHEMA]
         joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in walk(query))
-        within = self.kept if len(named) == 2 and self.kept in named and not joined else ""
+        within = self.kept if len(items) < len(works) + 2 and self.kept in works and not joined else ""
         return Part(name, made, columns, tuple(dict.fromkeys(private)), reads, within)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
-        read = tables if self.own.isdisjoint(_functions_in(walk(query))) else self._reader.catalog.relations
+        read = tables if self.own.isdisjoint(functions_in(walk(query))) else self._reader.catalog.relations
         works = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
         held = [column for other in self.made if other.name in works for column in other.private]
         return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
@@ -177,15 +175,24 @@ class Parts:
         starred = any(output["class"] == "STAR" for output in query["select_list"])
         return self.find_sources(shown, query, members) if len(shown) == 1 and not starred else None
 
-    def names(self, query: Node) -> Sequence[str]:
+    def is_nondeterministic(self, value: Any) -> bool:
+        """Return whether a part of a tree may come to other rows each time that it is read."""
+        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
+        return cut or not self.volatile.isdisjoint(functions_in(walk(value)))
+
+    def is_grouped(self, expression: Node) -> bool:
+        """Return whether an expression is over several rows, within the query that it stands in."""
+        nodes = list(own_nodes(expression))
+        return bool(self.aggregates & functions_in(nodes)) or any(node.get("class") == "WINDOW" for node in nodes)
+
+    def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
+        """Return the names and types of a query's columns; () where DuckDB does not bind it."""
+        made = add_members(query, members)
         try:
-            used = parameters_of(self.parameters_in(query), self._parameters)
-            return [name for name, _ in self._reader.describe(self._reader.shown(statement(query)), used)]
+            used = parameters_of(self.parameters_in(made), self._parameters)
+            return self._reader.describe(self._reader.shown(statement(made)), used)
         except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
             return ()
-
-    def binds(self, query: Node) -> bool:
-        return bool(self.names(query))
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
         found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
@@ -214,60 +221,14 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
 
 
-_DOCUMENT, _ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
-_SAID = "1"
-"""What is found in the place of an answer where only that there is one counts."""
-_ROW = "almanaq_row"
-_AND: Node = {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": ""}
-_GIVES_ROWS = ("unnest", "unlist", "generate_series", "generate_subscripts", "range", "regexp_split_to_table")
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
-
-
-def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[Cited, ...]]:
-    """Return a tree without text functions, and what the last, hidden columns of its rows say of their documents.
-
-    Args:
-        stops: whether a LIMIT may have a part of its own, which is planned.
-    """
-    made = copy.deepcopy(tree)
-    work = _TakingApart(engine, stops, _reads_order(tree))
-    work.query(made["node"], (), ())
-    if has_text(made):
-        raise _refusal("here")
-    if not engine.binds(made["node"]):
-        for lookup in work.lookups:
-            lookup.look_up(engine, in_map=True)
-        if not engine.binds(made["node"]):
-            unnested = [node for node in walk(made) if node.get("function_name") == "unnest"]
-            of_struct = any(node is lookup.node for lookup in work.lookups for node in walk(unnested))
-            raise _refusal("in unnest() of a STRUCT" if of_struct else "where DuckDB allows no subquery")
-    shown, cited = _add_places(made, work.lookups, engine, in_order=work.in_order)
-    return (shown, cited) if cited and engine.binds(shown["node"]) else (made, ())
-
-
-def _reads_order(tree: Node) -> bool:
-    """Return whether a query may depend on the order of rows within it, which looking up in a table, a join, loses."""
-    nested = [node for node in walk(tree) if node is not tree["node"]]
-    ordered = any(modifier["type"] == "ORDER_MODIFIER" for node in nested for modifier in node.get("modifiers", ()))
-    return ordered or any(node.get("ref_type") == "POSITIONAL" for node in nested)
-
-
-def _refusal(where: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"text functions are not supported {where}: ask in a query of its own, in FROM or WITH, and use what it gives"
-    )
-
-
-@dataclass(frozen=True)
-class _RowScope:
-    """The rows that a nested query sees: a FROM, and the condition under which its rows matter."""
-
-    item: Node
-    where: Node | None
+DOCUMENT, ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
+SAID = "1"
+"""What is found in the place of an answer where only that there is one counts."""
 
 
 @dataclass
-class _Lookup:
+class Lookup:
     """The expression that stands for a text function, or says whether it was answered: a subquery, or a map where no
     subquery may see the row, or where the order of rows counts."""
 
@@ -276,9 +237,11 @@ class _Lookup:
     documents: list[Node]
     select: Node
     """The SELECT that it stands in."""
-    found: str = f"{_ANSWERS}.{_ANSWER}"
+    branch: Node | None = None
+    """The condition under which it is asked for, of one within an expression that other parts may decide."""
+    found: str = f"{_ANSWERS}.{ANSWER}"
 
-    def finding(self, found: str, engine: Parts, *, in_map: bool) -> _Lookup:
+    def finding(self, found: str, engine: Parts, *, in_map: bool) -> Lookup:
         """Return one of something else in the place of the answer."""
         other = replace(self, node={"alias": ""}, found=found)
         other.look_up(engine, in_map=in_map)
@@ -300,7 +263,7 @@ class _Lookup:
 
     @property
     def _names(self) -> list[str]:
-        return [f"{_DOCUMENT}{i}" for i in range(len(self.documents))]
+        return [f"{DOCUMENT}{i}" for i in range(len(self.documents))]
 
     def _write(self, engine: Parts, sql: str) -> None:
         made = engine.parse(sql)["node"]["select_list"][0]
@@ -311,379 +274,8 @@ class _Lookup:
         replace_expression(self.node, made)
 
 
-@dataclass
-class _TakingApart:
-    engine: Parts
-    stops: bool
-    in_order: bool
-    """The order of rows within the query counts."""
-    lookups: list[_Lookup] = field(default_factory=list)
-    _answer_tables: dict[tuple[int, str], str] = field(default_factory=dict)
-
-    def query(self, node: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
-        """Take the text functions out of a query that may name members of WITH, nested in those `around` it."""
-        for member in node.get("cte_map", {}).get("map", ()):
-            self._member(member, members, around)
-            members = (*members, member)
-        if node["type"] == "SET_OPERATION_NODE":
-            for side in node.get("children") or (node["left"], node["right"]):
-                self.query(side, members, around)
-            if has_text(node["modifiers"]):
-                raise _refusal("in ORDER BY or LIMIT of UNION, EXCEPT and INTERSECT")
-        elif node["type"] == "SELECT_NODE":
-            _Select(self, node, tuple(members), tuple(around)).take_apart()
-        elif has_text(node):
-            raise _refusal("in a query of this form")
-
-    def _member(self, member: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
-        body = member["value"]
-        inner = body["query_node"]
-        if inner["type"] == "RECURSIVE_CTE_NODE":
-            if has_text(inner["right"]):
-                raise UnsupportedError(
-                    "text functions in the part of WITH RECURSIVE that refers to itself are not supported: ask in "
-                    "the part before UNION, or about the rows of the whole"
-                )
-            self.query(inner["left"], members, around)
-            return
-        self.query(inner, members, around)
-        if not around and self.is_nondeterministic(inner):
-            table = self.engine.make(_add_members(inner, members))
-            if table is not None:
-                body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
-
-    def is_nondeterministic(self, value: Any) -> bool:
-        """Return whether a part of a tree may come to other rows each time that it is read."""
-        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
-        return cut or not self.engine.volatile.isdisjoint(_functions_in(walk(value)))
-
-    def make_answer_table(
-        self,
-        unit: Node,
-        documents: list[Node],
-        sources: Sequence[Cited | None] | None,
-        list_documents: Callable[[], str | None],
-    ) -> str:
-        """Return the name of the table of what a text function comes to.
-
-        Args:
-            unit: the expression, with marks in the place of its documents.
-            sources: where each document stands, None where it is computed; None: of what is not known.
-        """
-        name: str | None
-        if documents:
-            name = list_documents()
-            if name is None:
-                raise _refusal("where what they read cannot be listed")
-            columns = ", ".join(f"{_DOCUMENT}{i}" for i in range(len(documents)))
-            query = self.engine.parse(f"SELECT {columns}, NULL AS {_ANSWER} FROM {WORK_SCHEMA}.{name}")["node"]
-        else:
-            query = self.engine.parse(f"SELECT NULL AS {_ANSWER}")["node"]
-        query["select_list"][-1] = {**unit, "alias": _ANSWER}
-        name = self.engine.make(query, sources)
-        if name is None:
-            raise _refusal("within this expression")
-        return name
-
-
-@dataclass
-class _Select:
-    work: _TakingApart
-    node: Node
-    members: tuple[Node, ...]
-    around: tuple[_RowScope, ...]
-
-    def take_apart(self) -> None:
-        node = self.node
-        if node.get("sample") is not None and node.get("from_table") is not None:
-            item = node["from_table"]
-            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else subquery(select_all(item), "")
-            node["from_table"]["sample"], node["sample"] = node["sample"], None
-        self._item(node, "from_table", None)
-        if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
-            return
-        self._name_outputs()
-        self._inline_aliases()
-        self._stop_at_limit()
-        where = node["where_clause"]
-        node["where_clause"] = None
-        known = self._without_text(where)
-        holder = {"where": where}
-        self._replace_calls(holder, "where", _RowScope(node["from_table"], known), rows=True)
-        self._guard(holder, "where")
-        node["where_clause"] = holder["where"]
-        reached = _RowScope(node["from_table"], self._without_text(node["where_clause"]))
-        clauses = ("group_expressions", "select_list", "having", "qualify", "modifiers")
-        for rows in (True, False):
-            for key in clauses:
-                self._replace_calls(node, key, reached, rows=rows)
-        for key in ("having", "qualify"):
-            self._guard(node, key)
-        for modifier in node["modifiers"]:
-            for order in modifier.get("orders", ()):
-                if any(order["expression"] is lookup.node for lookup in self.work.lookups):
-                    order["null_order"] = order["null_order"].replace("ORDER_DEFAULT", "NULLS LAST")
-
-    def _stop_at_limit(self) -> None:
-        """`… FROM t WHERE answer(…) LIMIT n` reads the rows that a part keeps, which asks no more texts than it needs.
-
-        So it is of a SELECT of the rows of one relation; the documents of its other clauses are then those of the rows.
-        """
-        node, engine = self.node, self.work.engine
-        item = node["from_table"]
-        if not self.work.stops or self.around or item["type"] != "BASE_TABLE" or not self._is_cut():
-            return
-        row = engine.row_id(item)
-        if row is None:
-            return
-        numbered = column(alias_of(item), row)
-        part = select([{**numbered, "alias": _ROW}], copy.deepcopy(item))
-        part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-        name = engine.keep(_add_members(part, self.members))
-        if name is None:
-            return
-        kept: Node = engine.parse(f"SELECT 1 IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})")["node"]["select_list"][0]
-        kept["child"] = numbered
-        where = node["where_clause"]
-        node["where_clause"] = kept if where is None else {**_AND, "children": [kept, where]}
-        node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] != "LIMIT_MODIFIER"]
-
-    def _is_cut(self) -> bool:
-        """Return whether a LIMIT cuts the rows of FROM, and nothing else does."""
-        node = self.node
-        limits = [modifier for modifier in node["modifiers"] if modifier["type"] == "LIMIT_MODIFIER"]
-        keys = [order["expression"] for modifier in node["modifiers"] for order in modifier.get("orders", ())]
-        counts = [limit.get(key) for limit in limits for key in ("limit", "offset")]
-        if not limits or len(node["modifiers"]) > 1 + bool(keys):
-            return False
-        if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
-            return False
-        aliases = {str(output["alias"]).lower() for output in node["select_list"]}
-        plain = all(count is None or _is_constant(count) for count in counts)
-        named = names_in(keys) & aliases or any(_is_constant(key) or key["class"] == "STAR" for key in keys)
-        across = any(map(self._is_grouped, [*node["select_list"], *keys]))
-        unnested = any(each.get("function_name") in _GIVES_ROWS for each in walk(node["select_list"]))
-        return plain and not (named or across or unnested or self.work.is_nondeterministic(node["where_clause"]))
-
-    def _item(self, holder: Any, key: Any, before: Node | None) -> None:
-        """Take the text functions out of an item of FROM, and draw what is drawn by chance."""
-        item = holder[key]
-        cross = self.work.engine.cross
-        around = self.around if before is None else (*self.around, _RowScope(before, None))
-        match item["type"]:
-            case "JOIN":
-                self._item(item, "left", before)
-                self._item(item, "right", item["left"] if before is None else cross(before, item["left"]))
-                if has_text(item.get("condition")):
-                    pairs = _RowScope(cross(item["left"], item["right"]), self._without_text(item["condition"]))
-                    self._replace_calls(item, "condition", pairs, rows=True)
-                    if item["ref_type"] == "REGULAR":
-                        self._guard(item, "condition")
-                return
-            case "SUBQUERY":
-                self.work.query(item["subquery"]["node"], self.members, around)
-            case "PIVOT":
-                self._item(item, "source", before)
-            case "SHOW_REF" if item.get("query") is not None:
-                self.work.query(item["query"], self.members, around)
-        if has_text(item):
-            if item["type"] == "PIVOT":
-                raise _refusal("in ON, USING and GROUP BY of PIVOT")
-            for part in [part for part in item if part not in ("subquery", "query")]:
-                self._replace_calls(item, part, _RowScope(before or select([], None)["from_table"], None), rows=True)
-        if self.work.is_nondeterministic(item) and not has_text(item) and not around:
-            name = self.work.engine.make(_add_members(select_all(item), self.members))
-            if name is not None:
-                holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
-
-    def _without_text(self, condition: Node | None) -> Node | None:
-        """Return the part of a condition that is known before any text is asked, and is the same each time."""
-        if condition is None:
-            return None
-        if condition.get("type") == "CONJUNCTION_AND":
-            parts = [part for child in condition["children"] if (part := self._without_text(child)) is not None]
-            return {**condition, "children": parts} if len(parts) > 1 else parts[0] if parts else None
-        by_chance = self.work.engine.volatile & _functions_in(walk(condition))
-        return None if by_chance or has_text(condition) else condition
-
-    def _name_outputs(self) -> None:
-        """Give outputs with text functions the names that DuckDB gives them: queries around this one may use them."""
-        outputs = self.node["select_list"]
-        texts = [i for i, item in enumerate(outputs) if not item["alias"] and has_text(item)]
-        if (
-            texts
-            and (names := self.work.engine.names(_add_members(self.node, self.members)))
-            and len(names) == len(outputs)
-        ):
-            for i in texts:
-                outputs[i]["alias"] = names[i]
-
-    def _inline_aliases(self) -> None:
-        """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
-        node = self.node
-        texts = {str(item["alias"]).lower(): item for item in node["select_list"] if item["alias"] and has_text(item)}
-        named = [
-            name
-            for key in ("where_clause", "select_list", "having", "qualify")
-            for name in _own_nodes(node[key])
-            if name.get("class") == "COLUMN_REF" and str(name["column_names"][-1]).lower() in texts
-        ]
-        for name in named:
-            path = [str(part).lower() for part in name["column_names"]]
-            if len(path) > 1 and path[0] != "alias":
-                continue
-            if len(path) == 1 and self._binds({**name, "alias": ""}):
-                continue  # a column of FROM goes before an output
-            replace_expression(name, copy.deepcopy(texts[path[-1]]))
-
-    def _binds(self, expression: Node) -> bool:
-        query = select([copy.deepcopy(expression)], self.node["from_table"])
-        return self.work.engine.binds(_add_members(query, self.members))
-
-    def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
-        """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""
-        value = holder[key]
-        if isinstance(value, list):
-            for i in range(len(value)):
-                self._replace_calls(value, i, reached, rows=rows)
-        elif isinstance(value, dict):
-            if value.get("class") == "SUBQUERY":
-                self._replace_calls(value, "child", reached, rows=rows)
-                if has_text(value["subquery"]):
-                    self.work.query(value["subquery"]["node"], self.members, (*self.around, reached))
-            elif is_unit(value):
-                self._replace_call(value, reached, rows=rows)
-            elif has_text(value):
-                for part in list(value):
-                    self._replace_calls(value, part, reached, rows=rows)
-
-    def _replace_call(self, node: Node, reached: _RowScope, *, rows: bool) -> None:
-        unit = {**copy.deepcopy(without_places(node)), "alias": ""}
-        call = next(part for part in walk(unit) if is_text_call(part))
-        arguments = call["arguments"]
-        if has_text(arguments):
-            original = next(part for part in walk(node) if is_text_call(part))
-            self._replace_calls(original, "arguments", reached, rows=rows)
-            if has_text(original["arguments"]):
-                return  # what it reads is over groups, and comes later
-            self._replace_call(node, reached, rows=rows)
-            return
-        places = [i for i, one in enumerate(arguments) if _is_document(one["expression"], call, i)]
-        documents = [arguments[i]["expression"] for i in places]
-        if any(part.get("class") == "POSITIONAL_REFERENCE" for part in _own_nodes(documents)):
-            raise _refusal("over columns by their numbers (#1)")
-        helpers = self._helpers(documents, reached.where)
-        grouped = any(map(self._is_grouped, [*documents, *helpers]))
-        if grouped and rows:
-            return
-        if self.work.is_nondeterministic(documents):
-            raise _refusal("over what is drawn by chance, or under a LIMIT")
-        for number, i in enumerate(places):
-            arguments[i] = {**arguments[i], "expression": column(f"{_DOCUMENT}{number}")}
-        marked = (id(self.node), repr((unit, without_places(documents))))
-        table = self.work._answer_tables.get(marked)
-        if table is None:
-            sources = self._sources(documents)
-            table = self.work.make_answer_table(
-                unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
-            )
-            self.work._answer_tables[marked] = table
-        lookup = _Lookup(node, table, documents, self.node)
-        lookup.look_up(self.work.engine, in_map=self.work.in_order)
-        self.work.lookups.append(lookup)
-
-    def _guard(self, holder: Any, key: Any) -> None:
-        """Make the parts of a condition NULL that rest on a failed call, which has no row in its table of answers."""
-        part = holder[key]
-        if part is None:
-            return
-        if part.get("class") == "CONJUNCTION" or part.get("type") == "OPERATOR_NOT":
-            for i in range(len(part["children"])):
-                self._guard(part["children"], i)
-            return
-        lookups = self._lookups_in(part)
-        if not lookups or any(part is lookup.node for lookup in lookups):
-            return  # an answer by itself, a verdict, is NULL then
-        engine = self.work.engine
-        said = [lookup.finding(_SAID, engine, in_map=self.work.in_order) for lookup in lookups]
-        self.work.lookups += said
-        guarded = engine.parse("SELECT CASE WHEN a IS NOT NULL AND b IS NULL THEN c END")["node"]["select_list"][0]
-        (check,) = guarded["case_checks"]
-        read, unsaid = check["when_expr"]["children"]
-        failed: list[Node] = []
-        for lookup, other in zip(lookups, said, strict=True):
-            present = [{**read, "children": [copy.deepcopy(document)]} for document in lookup.documents]
-            failed.append({**_AND, "children": [*present, {**unsaid, "children": [other.node]}]})
-        known = {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": ""}
-        check["when_expr"] = {**known, "children": [{**_AND, "type": "CONJUNCTION_OR", "children": failed}]}
-        check["then_expr"] = part
-        holder[key] = guarded
-
-    def _lookups_in(self, part: Any) -> list[_Lookup]:
-        """Return the lookups of a part of this SELECT, with those that their documents are made of."""
-        own = {id(node) for node in _own_nodes(part)}
-        found = [lookup for lookup in self.work.lookups if id(lookup.node) in own and lookup.select is self.node]
-        tables = {node.get("table_name") for lookup in found for node in walk(lookup.documents)}
-        return found + [lookup for lookup in self.work.lookups if lookup.table in tables]
-
-    def _helpers(self, documents: list[Node], where: Node | None) -> list[Node]:
-        """Return the outputs without text that documents, or the condition under which they matter, may name."""
-        aliased = {str(item["alias"]).lower(): item for item in self.node["select_list"] if item["alias"]}
-        found: dict[str, Node] = {}
-        pending = names_in(documents) | names_in(where)
-        while pending:
-            name = pending.pop()
-            if name in aliased and name not in found and not has_text(aliased[name]):
-                found[name] = aliased[name]
-                pending |= names_in(aliased[name])
-        return [item for item in self.node["select_list"] if any(item is other for other in found.values())]
-
-    def _is_grouped(self, expression: Node) -> bool:
-        nodes = list(_own_nodes(expression))
-        aggregates = self.work.engine.aggregates & _functions_in(nodes)
-        return bool(aggregates) or any(node.get("class") == "WINDOW" for node in nodes)
-
-    def _list_documents(
-        self,
-        documents: list[Node],
-        helpers: list[Node],
-        reached: _RowScope,
-        grouped: bool,
-        sources: Sequence[Cited | None] | None,
-    ) -> str | None:
-        columns = [{**copy.deepcopy(one), "alias": f"{_DOCUMENT}{i}"} for i, one in enumerate(documents)]
-        if grouped:
-            inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
-            inner["having"] = None if has_text(inner["having"]) else inner["having"]
-            inner["select_list"] = [*(_stub(item) for item in inner["select_list"]), *columns]
-        else:
-            inner = select([*copy.deepcopy(helpers), *columns], copy.deepcopy(reached.item))
-            inner["where_clause"] = copy.deepcopy(reached.where)
-        listed = [column(f"{_DOCUMENT}{i}") for i in range(len(documents))]
-        for outer in [None, *reversed(self.around)]:
-            if outer is not None:
-                item = self.work.engine.cross(outer.item, subquery(inner, "almanaq_inner"))
-                inner = select(copy.deepcopy(listed), copy.deepcopy(item))
-                inner["where_clause"] = copy.deepcopy(outer.where)
-            query = select(copy.deepcopy(listed), subquery(copy.deepcopy(inner), "almanaq_inner"))
-            query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
-            name = self.work.engine.make(_add_members(query, self.members), sources)
-            if name is not None:
-                return name
-        return None
-
-    def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
-        """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
-        places = self.work.engine.find_sources(documents, self.node, self.members)
-        plain = all(document.get("class") == "COLUMN_REF" for document in documents)
-        return None if places is None else [*places, *([] if plain else [None])]
-
-
-# --- quotes
-
-
-def _add_places(
-    made: Node, lookups: Sequence[_Lookup], engine: Parts, *, in_order: bool
+def add_places(
+    made: Node, lookups: Sequence[Lookup], engine: Parts, *, in_order: bool
 ) -> tuple[Node, tuple[Cited, ...]]:
     """Return a tree that also shows, hidden, on which rows of answers each of its rows rests, and where these stand.
 
@@ -695,14 +287,14 @@ def _add_places(
     if not plain or any(
         node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in engine.aggregates
         for key in ("select_list", "having")
-        for node in _own_nodes(root[key])
+        for node in own_nodes(root[key])
     ):
         return made, ()
     items = list(items_of(root["from_table"]))
     columns: list[Node] = []
     cited: list[Cited] = []
     for lookup in lookups:
-        if lookup.select is not root or len(lookup.documents) != 1 or lookup.found == _SAID:
+        if lookup.select is not root or len(lookup.documents) != 1 or lookup.found == SAID:
             continue
         found = engine.find_place(lookup.documents[0], items)
         if found is not None:
@@ -713,68 +305,3 @@ def _add_places(
             ]
             cited.append(replace(place, part=lookup.table))
     return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)
-
-
-# --- expressions
-
-
-def is_unit(node: Node) -> bool:
-    """Return whether a node is a text function with what says how a reply is read: a cast, or a comparison."""
-    if is_text_call(node) or (node.get("class") == "CAST" and is_text_call(node["child"])):
-        return True
-    if node.get("class") == "COMPARISON":
-        sides = (node["left"], node["right"])
-        return any(map(is_unit, sides)) and any(map(_is_constant, sides))
-    if node.get("class") == "BETWEEN":
-        return is_unit(node["input"]) and _is_constant(node["lower"]) and _is_constant(node["upper"])
-    if node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN") and node.get("children"):
-        first, *others = node["children"]
-        return is_unit(first) and all(map(_is_constant, others))
-    return False
-
-
-def _is_constant(node: Node) -> bool:
-    return node.get("class") in ("CONSTANT", "PARAMETER") or (
-        node.get("class") == "CAST" and _is_constant(node["child"])
-    )
-
-
-def _is_document(argument: Node, call: Node, place: int) -> bool:
-    """Return whether an argument differs between rows: allowed answers do not, and constants stay where they are."""
-    function = DECLARED[str(call["function_name"]).lower()]
-    if place == function.options or (function.expand is not None and place == 1):
-        return False
-    kinds = {str(node.get("class")) for node in walk(argument)}
-    return bool(kinds & {"COLUMN_REF", "SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE"})
-
-
-def _functions_in(nodes: Iterable[Node]) -> set[str]:
-    return {str(node.get("function_name", "")).lower() for node in nodes}
-
-
-def _own_nodes(value: Any) -> Iterator[Node]:
-    """Yield the nodes of an expression, but for those of nested queries."""
-    if isinstance(value, list):
-        for part in value:
-            yield from _own_nodes(part)
-    elif isinstance(value, dict):
-        yield value
-        for key, part in value.items():
-            if key != "subquery":
-                yield from _own_nodes(part)
-
-
-def _stub(item: Node) -> Node:
-    if not has_text(item):
-        return item
-    null = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL", "text": ""}}
-    return {**null, "alias": item["alias"]}
-
-
-# --- nodes
-
-
-def _add_members(query: Node, members: Sequence[Node]) -> Node:
-    inner = copy.deepcopy(query)
-    inner["cte_map"] = {"map": [*copy.deepcopy(list(members)), *inner.get("cte_map", {"map": []})["map"]]}
-    return inner

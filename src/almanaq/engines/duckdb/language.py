@@ -14,9 +14,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.bounded_dict import BoundedDict
-from almanaq.engines.duckdb.answer_tables import Parts, take_apart
+from almanaq.engines.duckdb.answer_tables import Parts
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader, stub_texts
+from almanaq.engines.duckdb.taking_apart import take_apart
 from almanaq.engines.duckdb.trees import (
     Node,
     copy_node,

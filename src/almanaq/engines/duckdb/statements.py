@@ -369,7 +369,7 @@ class _Check:
             raise RefusedQueryError(f"{str(kind).replace('_', ' ')} is not allowed in a query")
         if kind in ("FUNCTION", "WINDOW"):
             self._function(node)
-        elif kind == "LAMBDA" and has_text(node):
+        elif kind == "LAMBDA" and has_text(node["expr"]):  # else it is the arrow of JSON
             raise UnsupportedError(
                 "text functions inside a lambda or a list comprehension are not supported: unnest the list, and ask "
                 "about its elements in rows of their own"

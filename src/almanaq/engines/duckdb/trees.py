@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlglot
@@ -182,6 +183,22 @@ def names_in(value: Any) -> set[str]:
     return {parts[0] for parts in named if len(parts) == 1} | {p[1] for p in named if len(p) > 1 and p[0] == "alias"}
 
 
+def functions_in(nodes: Iterable[Node]) -> set[str]:
+    return {str(node.get("function_name", "")).lower() for node in nodes}
+
+
+def own_nodes(value: Any) -> Iterator[Node]:
+    """Yield the nodes of an expression, but for those of nested queries."""
+    if isinstance(value, list):
+        for part in value:
+            yield from own_nodes(part)
+    elif isinstance(value, dict):
+        yield value
+        for key, part in value.items():
+            if key != "subquery":
+                yield from own_nodes(part)
+
+
 def column(*path: str) -> Node:
     return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path), **_NOWHERE}
 
@@ -202,6 +219,26 @@ def select_all(item: Node) -> Node:
         **{"columns": False, "expr": None, "qualified_exclude_list": [], "rename_list": [], **_NOWHERE},
     }
     return select([star], item)
+
+
+def add_members(query: Node, members: Sequence[Node]) -> Node:
+    inner = copy.deepcopy(query)
+    inner["cte_map"] = {"map": [*copy.deepcopy(list(members)), *inner.get("cte_map", {"map": []})["map"]]}
+    return inner
+
+
+def both(*conditions: Node | None) -> Node | None:
+    """Return the conjunction of those conditions that there are; None of none."""
+    parts = [condition for condition in conditions if condition is not None]
+    if len(parts) < 2:
+        return next(iter(parts), None)
+    return {"class": "CONJUNCTION", "type": "CONJUNCTION_AND", "alias": "", "children": parts}
+
+
+def is_constant(node: Node) -> bool:
+    return node.get("class") in ("CONSTANT", "PARAMETER") or (
+        node.get("class") == "CAST" and is_constant(node["child"])
+    )
 
 
 def statement(query: Node) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,7 +31,7 @@ _TYPES: dict[AnswerType, tuple[str, ...]] = {
 }
 _TEXTS = ("text", "varchar")
 _BY_NAME: dict[str, AnswerType] = {name: answer for answer, names in _TYPES.items() for name in names}
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 
 
@@ -104,14 +105,12 @@ def implied_type(call: exp.Expr) -> exp.DataType | None:
     node = in_parentheses(call)
     parent = node.parent
     if isinstance(parent, (*_COMPARISONS, *_ARITHMETIC)):
-        other = parent.expression if parent.this is node else parent.this
-        return _type_of(other)
+        return _type_of(parent.expression if parent.this is node else parent.this)
     if isinstance(parent, exp.Between):
-        others = [parent.args["low"], parent.args["high"]] if parent.this is node else [parent.this]
-        return _type_of(others[0])
-    if isinstance(parent, exp.In) and parent.this is node:
-        query = parent.args.get("query")
-        return _type_of(query if query is not None else parent.expressions[0])
+        return _type_of(parent.args["low"] if parent.this is node else parent.this)
+    if isinstance(parent, exp.In):
+        listed = parent.args.get("query") or parent.expressions[0]
+        return _type_of(listed if parent.this is node else parent.this)
     return None
 
 
@@ -138,30 +137,39 @@ def fold_compared(tree: exp.Query, catalog: Catalog) -> exp.Query:
         one = node.this
         others = [node.args.get("query") or node.args.get("unnest"), *node.expressions]
         others = [other for other in (others if isinstance(node, exp.In) else [node.expression]) if other is not None]
-        kinds = {kind for each in (one, *others) for kind in _kinds(each, catalog)}
-        if kinds <= {"answer", "literal", "text"} and {"answer", "text"} <= kinds:
+        kinds = [_kinds(each, catalog, set()) for each in (one, *others)]
+        between = any("answer" in a and "text" in b for a, b in itertools.permutations(kinds, 2))
+        if between and set().union(*kinds) <= {"answer", "literal", "text"}:
             for each in (one, *others):
                 _fold(each)
     return tree
 
 
-def _kinds(node: exp.Expr, catalog: Catalog) -> set[str]:
-    """Return what a value may be: an answer, a literal, another text, or something else."""
+def _kinds(node: exp.Expr, catalog: Catalog, seen: set[int]) -> set[str]:
+    """Return what a value may be: an answer, made of one, a literal, another text, or something else.
+
+    Args:
+        seen: the columns that were followed, by their ids: a member of WITH RECURSIVE shows itself.
+    """
     bare = node.unnest()
     if isinstance(bare, exp.Any):
-        return _kinds(bare.this, catalog) if isinstance(bare.this.unnest(), exp.Query) else {"other"}
+        return _kinds(bare.this, catalog, seen) if isinstance(bare.this.unnest(), exp.Query) else {"other"}
     if isinstance(bare, exp.Select) and (len(bare.selects) != 1 or bare.is_star):
         return {"other"}
-    if parts := _values(bare):
-        return {kind for part in parts for kind in _kinds(part, catalog)}
+    if id(bare) in seen:
+        return set()
+    seen.add(id(bare))
+    if parts := _values(bare) or (_shown_by(bare, catalog) if isinstance(bare, exp.Column) else []):
+        return {kind for part in parts for kind in _kinds(part, catalog, seen)}
     if isinstance(bare, exp.Cast) and is_whole_text(bare.to):
-        return _kinds(bare.this, catalog) - {"other"} or {"text"}
-    if is_model_call(bare) or (isinstance(bare, exp.Column) and _is_answer(bare, catalog)):
+        return {"text" if kind == "other" else kind for kind in _kinds(bare.this, catalog, seen)}
+    if is_model_call(bare):
         return {"answer"}
     if isinstance(bare, exp.Null) or (isinstance(bare, exp.Literal) and bare.is_string):
         return {"literal"}
-    if has_text(bare):  # what is made of an answer, as upper(answer(…)), is compared as it is
-        return {"other"}
+    named = [] if isinstance(bare, exp.Column) else nodes_of(bare, exp.Column)
+    if has_text(bare) or any(_kinds(each, catalog, seen) & {"answer", "made"} for each in named):
+        return {"made"}  # as upper(answer(…)), which is compared as it is
     return {"text"} if bare.type is not None and _name(bare.type) in (*_TEXTS, "enum") else {"other"}
 
 
@@ -230,7 +238,7 @@ class _Reading:
     def read(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Anonymous) and is_text_call(node):
             self._read_call(node)
-        elif isinstance(node, exp.Column) and _is_answer(node, self.catalog):
+        elif isinstance(node, exp.Column) and "answer" in _kinds(node, self.catalog, set()):
             named, here = f"answer(…)::boolean AS {node.name}", f"write {_write_unqualified(node)} = 'Yes'"
             self._refuse(node, "text", f"{here}, or make it a boolean where it is made: {named}")
         elif parts := _values(node):
@@ -281,20 +289,24 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
     return []
 
 
-def _is_answer(column: exp.Column, catalog: Catalog, depth: int = 50) -> bool:
-    """Return whether a column shows what `answer` or `summary` gives, through derived tables and WITH."""
+def _shown_by(column: exp.Column, catalog: Catalog) -> list[exp.Expr]:
+    """Return what a column shows of a derived table or a member of WITH, by each side of a UNION; [] of any other."""
     item = find_source(column.table, column) if column.table else None
     made = find_cte(item) if isinstance(item, exp.Table) else item
-    query = made.this if made is not None and item is not None else None
-    while isinstance(query, exp.Subquery | exp.SetOperation):
-        query = query.this
     names = columns_of(item, catalog) or [] if item is not None else []
-    if not isinstance(query, exp.Select) or column.name not in names[: len(query.selects)] or not depth:
-        return False
-    shown = query.selects[names.index(column.name)].unalias().unnest()
-    if isinstance(shown, exp.Column):
-        return _is_answer(shown, catalog, depth - 1)
-    return isinstance(shown, exp.Anonymous) and is_text_call(shown)
+    return [] if made is None or column.name not in names else _outputs_at(names.index(column.name), made.this)
+
+
+def _outputs_at(place: int | str, query: exp.Expr) -> list[exp.Expr]:
+    """Return the outputs at a place of a query, or of a name, where sides of a UNION go by it."""
+    if isinstance(query, exp.Subquery):
+        return _outputs_at(place, query.this)
+    if isinstance(query, exp.SetOperation):
+        if query.args.get("by_name") and isinstance(place, int):
+            place = query.named_selects[place]
+        return _outputs_at(place, query.this) + _outputs_at(place, query.expression)
+    outputs = query.selects if isinstance(query, exp.Select) else []
+    return [shown.unalias() for i, shown in enumerate(outputs) if place in (i, shown.alias_or_name)]
 
 
 def is_read_from(call: exp.Expr, key: exp.Expr, used: exp.DataType | None) -> bool:

@@ -22,18 +22,21 @@ from almanaq.suql.plan.sites import (
     is_nested_call,
     own_columns,
     parts_beside,
+    references_from_above,
+    tables_in,
     take_rows,
     text_unit,
     where_of,
 )
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import aliased, column, derived, nodes, nodes_of, side_of, table_alias
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, side_of, table_alias
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
     is_drawn,
     is_text_call,
     nested_queries,
+    outermost_text_calls,
     own_nodes,
     own_text_calls,
 )
@@ -63,6 +66,45 @@ def derive_functions(block: exp.Select) -> None:
         item.replace(exp.Lateral(this=query, alias=table_alias(alias)))
 
 
+def split_functions(block: exp.Select, name: str) -> bool:
+    """Compute the text calls of a function in FROM in a derived table before it; say whether there were any.
+
+    `t, f(answer(t.x, q)) AS e WHERE w` becomes `(SELECT t.a, answer(t.x, q) AS u0 FROM t WHERE w) AS d, f(d.u0) AS e`.
+    """
+    from_, joins = block.args.get("from_"), block.args.get("joins") or []
+    items = [from_.this, *(join.this for join in joins)] if from_ is not None else []
+    place = next((place for place, item in enumerate(items) if _asks_in_arguments(item)), None)
+    if place is None:
+        return False
+    computed: dict[str, exp.Expr] = {}
+    for call in outermost_text_calls(items[place].this):
+        label, unit = f"u{len(computed)}", text_unit(call)
+        computed[label] = unit.copy()
+        unit.replace(column(name, label))
+    inner = exp.Select()
+    if place:
+        before, joins = joins[: place - 1], joins[place - 1 :]
+        known = {item.alias_or_name for item in items[:place]}
+        parts = [] if any(side_of(join) in ("RIGHT", "FULL") for join in joins) else conjuncts(where_of(block))
+        about = [part for part in parts if tables_in(part) <= known and not part.find(exp.Query)]
+        about = [part.copy() for part in about if not (has_text(part) or is_by_chance(part))]
+        computed = carry(references_from_above(block, place - 1), name) | computed
+        inner.set("from_", from_)
+        inner.set("joins", before)
+        inner.where(*about, copy=False)
+    else:
+        joins = [exp.Join(this=items[0], kind="CROSS"), *joins]
+    inner.set("expressions", [aliased(node, label) for label, node in computed.items()])
+    block.set("from_", exp.From(this=derived(inner, name)))
+    block.set("joins", joins)
+    return True
+
+
+def _asks_in_arguments(item: exp.Expr) -> bool:
+    function = item.this if isinstance(item, exp.Table | exp.Lateral) else None
+    return isinstance(function, exp.Func) and bool(own_text_calls(function))
+
+
 def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None:
     """`… GROUP BY answer(a, q)` with `answer(a, q) = 'x'` or `answer(a, q)::boolean` above it: one in a whole group.
 
@@ -90,13 +132,17 @@ def _type_of(unit: exp.Expr) -> exp.DataType | None:
 
 
 _GROUPED = ("group", "having", "distinct", "qualify")
-_SET_RETURNING = frozenset(
+LEAVES_OUT_UNKNOWN = "leaves_out_unknown"
+"""What a block is marked by whose rows are left out where one of its calls fails."""
+SET_RETURNING = frozenset(
     """
     generate_subscripts json_array_elements json_array_elements_text json_object_keys jsonb_array_elements
     jsonb_array_elements_text jsonb_object_keys jsonb_path_query regexp_matches regexp_split_to_table string_to_table
+    unnest
     """.split()
 )
-"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, beside those that sqlglot has a class for."""
+"""Functions of DuckDB and PostgreSQL that give rows in a SELECT list, but for generate_series, which gives a list in
+DuckDB: sqlglot has a class for each of the two."""
 
 
 def is_plain(block: exp.Select) -> bool:
@@ -225,6 +271,25 @@ def draw_first(block: exp.Select, name: str) -> None:
         inner.replace(page)
 
 
+def split_page(block: exp.Select, name: str) -> bool:
+    """Cut a block's rows in a derived table where only what it shows asks; say whether it does.
+
+    `SELECT f(a) FROM t ORDER BY b LIMIT 1` becomes
+    `SELECT f(d.a) FROM (SELECT a, b FROM t ORDER BY b LIMIT 1) AS d ORDER BY d.b`.
+    """
+    cut = [clause for clause in ("limit", "offset") if block.args.get(clause) is not None]
+    beside = [part for part in block.iter_expressions() if part.arg_key != "expressions"]
+    if not cut or not is_plain(block) or is_by_chance(block) or any(map(has_text, beside)):
+        return False
+    order = block.args.get("order")
+    kept = order.copy() if order is not None else None
+    inner = derive(block, name, [])
+    inner.set("order", kept)
+    for clause in cut:
+        inner.set(clause, block.args.pop(clause))
+    return True
+
+
 def split_nested_calls(block: exp.Select, name: str) -> bool:
     """Compute text calls that are arguments of others in a derived table; say whether there were any."""
     nested = [call for call in own_text_calls(block) if is_nested_call(call)]
@@ -233,7 +298,11 @@ def split_nested_calls(block: exp.Select, name: str) -> bool:
     above = [part for part in conjuncts(where_of(block)) if any(is_nested_call(call) for call in own_text_calls(part))]
     calls = [inner for call in nested for argument in call.expressions for inner in own_text_calls(argument)]
     innermost = [text_unit(call) for call in calls if not is_nested_call(call)]
-    derive(block, name, ask_lazily(innermost, block), above)
+    decisive = [part for part in above if part.find(exp.Or) is None]  # NULL where a call in it fails
+    needed = all(any(is_within(call, part) for part in decisive) for call in innermost)
+    inner = derive(block, name, ask_lazily(innermost, block), above)
+    if needed or LEAVES_OUT_UNKNOWN in block.meta:
+        inner.meta[LEAVES_OUT_UNKNOWN] = True
     return True
 
 
@@ -288,7 +357,7 @@ def sets_in(parts: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def _is_set(node: exp.Expr) -> bool:
-    named = isinstance(node, exp.Anonymous) and node.name.lower() in _SET_RETURNING
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in SET_RETURNING
     return named or isinstance(node, exp.Explode | exp.ExplodingGenerateSeries)
 
 

@@ -106,6 +106,7 @@ class TextBlock:
         values_wanted: so many of these values will do; None: all are wanted.
         values_ordered: these have to be the least of those that have a row which passes.
         keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/text_blocks.py`).
+        leaves_out_unknown: rows with a failed call among those of the outputs are left out.
     """
 
     name: str
@@ -132,6 +133,7 @@ class TextBlock:
     values_wanted: int | None = None
     values_ordered: bool = False
     keeps_unknown: bool = False
+    leaves_out_unknown: bool = False
     light: frozenset[str] = frozenset()
 
     @property

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
-from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
+from almanaq.suql.catalog.sources import from_items, qualified
 from almanaq.suql.plan import blocks
-from almanaq.suql.plan.blocks import is_plain
+from almanaq.suql.plan.blocks import is_aggregated, is_plain, windows_in
 from almanaq.suql.plan.joins import has_outer_join
 from almanaq.suql.plan.sites import (
     CLAUSES_OF_FROM,
@@ -19,13 +19,13 @@ from almanaq.suql.plan.sites import (
     SiteCollector,
     carried_name,
     carry,
+    is_nested_call,
     is_of_block,
     own_columns,
     parts_beside,
-    qualified,
 )
 from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
-from almanaq.suql.syntax.nodes import aliased, column, nodes
+from almanaq.suql.syntax.nodes import aliased, column, nodes, table
 from almanaq.suql.text_functions import (
     has_text,
     holds_fields,
@@ -102,7 +102,8 @@ def shows_only_certain_rows(tree: exp.Query) -> bool:
     for call in filter(is_model_call, nodes(tree)):
         block = call.find_ancestor(exp.Select)
         kept_below = _negation_of(block) if block is not None and KEEPS_UNKNOWN in block.meta else None
-        if not _is_certain(call, tree, kept_below):
+        beside = is_nested_call(call) and call.find_ancestor(exp.Or) is not None  # is asked about NULL, if not left out
+        if beside or not _is_certain(call, tree, kept_below):
             return False
     return True
 
@@ -158,17 +159,51 @@ def number_outputs(query: exp.Query, text_blocks: set[str]) -> tuple[exp.Query, 
     """Number the result's columns and add a hidden one that leads to the evidence, where rows can be distinguished."""
     at = query.unnest()
     if not isinstance(at, exp.Select):
-        return query, ()
+        return query, tuple(_cite_sides(_sides_of(at), text_blocks))
     blocks.expand_output_names(at)
     at.set("expressions", [aliased(item.unalias(), f"c{i}") for i, item in enumerate(at.expressions)])
     evidence: list[tuple[str, str]] = []
-    distinct = at.args.get("distinct") is not None  # a hidden column would take part in it
-    for name, row in [] if distinct else _rows_read(at, text_blocks):
+    _group_distinct(at)
+    distinct = at.args.get("distinct")  # a hidden column would take part in it
+    for name, row in [] if distinct is not None and not distinct.args.get("on") else _rows_read(at, text_blocks):
         hidden = f"e{len(evidence)}"
-        gathered = exp.ArrayAgg(this=row) if blocks.is_aggregated(at) else row
+        gathered = exp.ArrayAgg(this=row) if is_aggregated(at) else row
         at.append("expressions", aliased(gathered, hidden))
         evidence.append((name, hidden))
     return query, tuple(evidence)
+
+
+def _group_distinct(block: exp.Select) -> None:
+    """Write DISTINCT as the GROUP BY that it is, whose groups have rows; not where it is over groups or windows."""
+    distinct, outputs = block.args.get("distinct"), [item.unalias() for item in block.expressions]
+    keys = [output.copy() for output in outputs if output.find(exp.Column) is not None]
+    plain = distinct is not None and not distinct.args.get("on") and not block.args.get("qualify")
+    if plain and keys and not is_aggregated(block) and not windows_in(block) and not any(map(nested_queries, outputs)):
+        block.set("distinct", None)
+        block.set("group", exp.Group(expressions=keys))
+
+
+def _sides_of(query: exp.Expr) -> list[exp.Select]:
+    """Return the sides of UNION ALL that are SELECTs; [] where a side, or the whole, is anything else."""
+    at = query.unnest()
+    if isinstance(at, exp.Select):
+        return [at]
+    if not isinstance(at, exp.Union) or at.args.get("distinct"):
+        return []
+    left, right = _sides_of(at.this), _sides_of(at.expression)
+    return [*left, *right] if left and right else []
+
+
+def _cite_sides(sides: list[exp.Select], names: set[str]) -> Iterator[tuple[str, str]]:
+    """Add to each side of a UNION ALL the hidden columns of all, which are NULL beside those of its own."""
+    plain = [side for side in sides if side.args.get("distinct") is None and not is_aggregated(side)]
+    found = [(side, *read) for side in plain for read in _rows_read(side, names)]
+    for number, (owner, name, row) in enumerate(found):
+        nothing = exp.Select(expressions=[column(name, ROW)], from_=exp.From(this=table(name)))
+        for side in sides:
+            shown = row if side is owner else exp.Subquery(this=nothing.where(exp.false()))
+            side.append("expressions", aliased(shown, f"_e{number}"))
+        yield name, f"_e{number}"
 
 
 def _rows_read(block: exp.Select, names: set[str]) -> list[tuple[str, exp.Column]]:
@@ -260,7 +295,9 @@ class _Origins:
             return None
         item = items[reference.table]
         if (relation := self._relation(item)) is not None:
-            return None if item.alias_column_names else _in_relation(relation, reference)  # they may rename the key
+            if item.alias_column_names:  # they may rename the key
+                return None
+            return _in_relation(relation, reference, self.catalog.dialect)
         copy = item.this if isinstance(item, exp.Subquery) else self.copies.get(item.name)
         if not isinstance(copy, exp.Select):
             return None
@@ -291,11 +328,11 @@ def _gives_each_row(block: exp.Select) -> bool:
     return not any(isinstance(node, exp.AggFunc) for output in block.expressions for node in own_nodes(output))
 
 
-def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
+def _in_relation(relation: Relation, reference: exp.Column, dialect: str) -> _Origin:
     spelled = relation.column(reference.name)
     name = spelled.name if spelled else reference.name
     if relation.key:
-        key = tuple(column(reference.table, part.lower()) for part in relation.key)
+        key = tuple(column(reference.table, fold(part, dialect, quoted=True)) for part in relation.key)
         return _Origin(relation, name, key, tuple(map(carried_name, key)), RowName.KEY)
     if relation.row_id is None:
         return _Origin(relation, name, (), (), RowName.NOTHING)
