@@ -34,7 +34,7 @@ SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
-_APART = frozenset((",", ".", ";", "in", "from", "at", "the"))
+_JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS = 20
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -152,7 +152,7 @@ class Conditions(Presence):
         conditions = [self._equals(column, meant) for _, _, meant in listed]
         self.joined |= "and" in between and not negated
         condition: exp.Expr
-        if negated and len(listed) == 2 and _APART.issuperset(between):
+        if negated and len(listed) == 2 and not _JOINED.search(" ".join(between)):
             self.choices.doubt(0.6, "none of both, or the other")  # "not in Bern, in Basel"
             options = [("none of both", 1.0), ("the other", 0.9)]
             if self.choices.pick(("contrast", first), options) == "the other":
