@@ -216,9 +216,13 @@ def test_rows_of_a_conversation_are_found_again_by_what_tells_them_apart(sources
 @pytest.mark.parametrize(
     ("turns", "offered"),
     [
-        (["growers in Vik", "Oslo too"], "town is Vik or Oslo"),
-        (["how many growers are in Vik?", "and Oslo as well"], "town is Vik or Oslo"),
-        (["growers in Vik", "or Oslo"], "town is Vik or Oslo"),
+        (["growers in Vik", "Oslo too"], "town is Vik or town is Oslo"),
+        (["how many growers are in Vik?", "and Oslo as well"], "town is Vik or town is Oslo"),
+        (["growers in Vik", "or Oslo"], "town is Vik or town is Oslo"),
+        (
+            ["total kilos in 2022", "also 2024"],
+            "(delivered is at least 2022-01-01 and delivered is below 2023-01-01) or",
+        ),
         (["growers in Vik", "not Moss, Oslo"], "town is none of Moss, Oslo"),
         (["total kilos since 2023", "until October"], "at least 2023-01-01"),  # of which year?
         (["growers with deliveries of pear", "but not of plum"], "fruit is not plum"),  # never, or also others
