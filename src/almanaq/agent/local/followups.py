@@ -529,7 +529,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     guessed = False
     if either or adds:
         old: dict[frozenset[tuple[str, str]], exp.Expr] = {}
-        for each in [c for c in spec.conditions if isinstance(c.this, exp.Column) and not has_text(c)]:
+        columns = (c for c in spec.conditions if either or isinstance(c.this, exp.Column))  # lists may hold both
+        for each in (c for c in columns if not has_text(c)):
             old[columns_in(each)] = exp.and_(*filter(None, (old.get(columns_in(each)), each)))
         joined = [(c, old.get(columns_in(c))) for c in new.conditions]
         new = new.with_conditions(c if other is None else exp.or_(other, c) for c, other in joined)
