@@ -167,6 +167,15 @@ BILLS = {
         "sent": [date(2020, 1, 1), date(2021, 1, 1), date(2022, 1, 1), date(2022, 1, 2)],
     }
 }
+HUTS = {
+    "huts": {
+        "hut": ["Alm", "Bach", "Col", "Dent", "Egg"],
+        "wing": ["A", "B", "A", "C", "B"],
+        "pets": ["yes", "nein", "ja", "no", None],
+        "lake_m": [300, 500, 900, 40, 700],
+        "warden": ["Ida Berg", "Ola Moe", "Ida Lund", "Per Berg", "Ola Moe"],
+    }
+}
 VISITS = {
     "visits": {
         "order_no": ["o1", "o1", "o2", "o3", "o4", "o5"],
@@ -222,6 +231,13 @@ SCORES = {
         (BEDS, "beds without a score for Ola", "SELECT unnest(['B1', 'B4'])"),
         (BEDS, "how many stages are open?", "SELECT 3"),
         (BEDS, "second lowest hours", "SELECT 3"),
+        (HUTS, "huts with pets", "SELECT unnest(['Alm', 'Col'])"),
+        (HUTS, "huts without pets", "SELECT unnest(['Bach', 'Dent'])"),
+        (HUTS, "huts in wing a", "SELECT unnest(['Alm', 'Col'])"),
+        (HUTS, "huts within 500 m", "SELECT unnest(['Alm', 'Bach', 'Dent'])"),
+        (HUTS, "huts not in wing A but in wing C", "SELECT 'Dent'"),
+        (HUTS, "huts in wing A but not in wing C", "SELECT unnest(['Alm', 'Col'])"),
+        (HUTS, "huts not in wing A or C", "SELECT unnest(['Bach', 'Egg'])"),
         (BILLS, "bills older than 2021", "SELECT 31"),
         (BILLS, "what is the amount of bill 32?", "SELECT 9.0"),
         (FLEET, "How many sailings did Ida make?", "SELECT 3"),
@@ -284,6 +300,9 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (BEDS, "second highest hours"),
         (BEDS, "average total hours per soil"),
         (BEDS, "beds not on the score"),
+        (HUTS, "which huts does Ola Berg have?"),
+        (HUTS, "which huts are not in wing A, in wing B?"),
+        (HUTS, "huts with and without pets"),
         (VISITS, "visits longer than 24"),
         (VISITS, "how many orders are there?"),
         (VISITS, "who attended in Vik?"),
@@ -312,7 +331,7 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
     ],
 )
 def test_what_cannot_be_told_is_not_answered(tables, question):
-    """Such rows, or things that have none; the day of another verb; figures in another unit; some, or none of it.
+    """Such rows, or things that have none; the day of another verb; another unit; some, or none; who is nobody.
 
     Nor of which things all rows are so, what no row says became of a thing, or of a name that no value is.
     """

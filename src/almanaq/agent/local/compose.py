@@ -22,6 +22,7 @@ from almanaq.text.words import STOPWORDS
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
+_EITHER_WAY = re.compile(r"\bwith (?:and|or) without\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
@@ -301,6 +302,8 @@ class Composer(Ranking):
                 spec = replace(spec, measures=(count(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        if _EITHER_WAY.search(self.sentence.links.question):
+            self.choices.doubt(0.1, "with and without")
         if _OF_ALL.match(self.sentence.links.question):
             self.choices.doubt(0.3, "whether all rows are so")
         if spec.measures and not spec.groups and beside:

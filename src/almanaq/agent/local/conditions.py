@@ -34,6 +34,7 @@ SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
+_JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS = 20
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -75,7 +76,7 @@ class Conditions(Presence):
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
         said = {self.sentence.text(k) for k in range(i)}  # "how many in Bern and how many in Basel"
-        return all(
+        return not {"but", ", but"} & {*self.sentence.words_between(i, j)} and all(
             self.sentence.items[k].kind in ("and", "not", "number")
             or self.sentence.text(k) in _ALTERNATIVES | said
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
@@ -152,6 +153,11 @@ class Conditions(Presence):
         conditions = [self._equals(column, meant) for _, _, meant in listed]
         self.joined |= "and" in between and not negated
         condition: exp.Expr
+        if negated and len(listed) == 2 and not _JOINED.search(" ".join(between)):
+            self.choices.doubt(0.6, "none of both, or the other")  # "not in Bern, in Basel"
+            options = [("none of both", 1.0), ("the other", 0.9)]
+            if self.choices.pick(("contrast", first), options) == "the other":
+                conditions, negated = conditions[1:], False
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
         if either or said or (len(listed) > 1 and not negated and self._counts_each(first, column, between, listed)):
@@ -170,6 +176,8 @@ class Conditions(Presence):
             at = column.scale.index(condition.expression.this)  # what is "not expensive" is less than that
             sign = ">" if not at else "<" if at >= len(column.scale) / 2 else "<>"
             condition, negated = on_scale(column, sign, condition.expression.this), False
+        if not negated and not several and self.world.is_single(self.main.name, column.relation.name):
+            self.tests = [t for t in self.tests if not (t.negated and t.column is column)]  # "not A but B" is B
         self.tests.append(Test(column, condition, first, negated, never))
 
     def _counts_each(
@@ -226,6 +234,9 @@ class Conditions(Presence):
             column = self._column_of_number(i, self.sentence.items[i].meanings[0])
             if column is not None:
                 self.sentence.take(i)
+                k = self.sentence.neighbour(i, 1)
+                if self.sentence.text(i + 1) == "of" and k is not None and self.sentence.items[k].kind == "value":
+                    self.choices.doubt(0.2, "a distance from a place")  # "within 5 km of Bern"
                 condition = self.compare(compared(column), self.sentence.items[i].meanings[0], column)
                 self._check_selective(column, condition, self.sentence.items[i].meanings[0].unit)
                 self._add(i, column, condition)
