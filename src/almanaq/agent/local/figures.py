@@ -11,11 +11,12 @@ from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_w
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import Hop
+from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.definitions import Defined
-from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.spec import aggregate, compared, count, is_there, kinds_of, part, plain, text
+from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
 
-HAVING = frozenset(("have", "has", "had", "having", "with"))
+_OFTEN = frozenset(("how often", "how many times"))
 
 
 def _is_kind(column: LinkedColumn) -> bool:
@@ -69,6 +70,8 @@ class Figures(Defined):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
+            if sentence.text(i) in _OFTEN and not self.names_main and len(self.world.graph.ways(self.main.name)) > 1:
+                self.choices.doubt(0.6, "times that these rows say, or others")
             if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
                 self._count_rows()
                 continue
@@ -76,6 +79,8 @@ class Figures(Defined):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
+            if kind == "value" and k == i + 1 and self._count_pieces(i):
+                continue
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
@@ -92,6 +97,16 @@ class Figures(Defined):
                 self._count_different() if distinct else self._count_rows()
             else:
                 self._count_column(k, distinct)
+
+    def _count_pieces(self, i: int) -> bool:
+        """Add the sum of a column that says of how many pieces each row is, where that may be what is counted."""
+        columns = self.world.columns(self.main.name)
+        pieces = next((c for c in columns if "quantity" in c.roles and c.is_measurable), None)
+        if pieces is None or self.choices.pick(("pieces", i), [("rows", 1.0), ("SUM", 0.98)]) == "rows":
+            return False
+        self.counts = True
+        self.measures.append(aggregate("SUM", pieces))
+        return True
 
     def _doubt_history(self) -> None:
         rows = english().row_nouns & {
@@ -171,7 +186,7 @@ class Figures(Defined):
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
-            if self._ranks_by(i, k):
+            if self._ranks_by(i, k) or self._tells_doer(i, k):
                 continue
             taken = False
             while k is not None and self._group_by(k):
@@ -215,6 +230,15 @@ class Figures(Defined):
         self.order.append((compared(column), column.is_measurable))
         self.ordering.append(column)
         self.choices.doubt(0.4, "order or groups")
+        return True
+
+    def _tells_doer(self, i: int, k: int) -> bool:
+        """Return whether "by" says who did something, rather than for whom each: "made by guests from Bern"."""
+        last = self.sentence.links.tokens[self.sentence.items[k].last - 1]
+        does = self.sentence.text(i) == "by" and is_verb_form(self.sentence.text(i - 1)) and is_plural(last)
+        if not does or self.choices.pick(("by", i), [("doer", 1.0), ("groups", 0.95)]) == "groups":
+            return False
+        self.sentence.take(i, k)
         return True
 
     def _may_be(self, j: int, fits: Callable[[LinkedColumn], bool]) -> bool:
@@ -334,6 +358,10 @@ class Figures(Defined):
         return False
 
     def _leave_out_missing(self, column: LinkedColumn) -> None:
+        way: tuple[Hop, ...] = self.world.graph.ways(self.main.name)[column.relation.name]
+        if any(self.world.graph.finds(hop.left, is_missing(hop.own)) for hop in way):
+            self.extra.append(is_there(plain(column)))  # rows that lead to none
+            return
         if column.kind == "text" and "" in self.world.index.values_of(column):
             self.extra.append(exp.NEQ(this=plain(column), expression=text("")))
         elif self.world.graph.finds(column.relation.name, exp.Is(this=plain(column), expression=exp.Null())):

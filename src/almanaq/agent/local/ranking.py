@@ -10,8 +10,9 @@ from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.figures import HAVING, Figures
+from almanaq.agent.linking.words import is_verb_form
+from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import TITLE, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
@@ -19,6 +20,7 @@ _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
 )
+_OF_ANYTHING = frozenset(("rating", "speed", "size", "height"))
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 
 
@@ -71,6 +73,16 @@ class Ranking(Figures):
                 self._rank_groups(count(), down, meant)
                 return
         target = self._ranked_column(i, k)
+        if target is not None and target[1].kind == "date" and meant.extreme != "measured":
+            if is_verb_form(sentence.text(target[0])):  # "the most ordered tile"
+                sentence.take(target[0])
+                if not self.groups and not self._group_by_subject(any_column=True):
+                    raise NotComposed
+                self.choices.doubt(0.6, "most of them by their number")
+                self._rank_groups(count(), down, meant)
+                return
+        if target is not None and not self._measures(meant, target[1]):
+            self.choices.doubt(0.6, f"{target[1].name} is measured otherwise")
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
         if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
             target = None  # the latest sales are those of the latest day
@@ -105,6 +117,8 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
+            if sentence.items[i].how == "either" and sentence.items[i + 1].kind == "and" and self._follows_verb(i):
+                self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
                 self._rank_groups(count(), down, meant)
@@ -112,6 +126,17 @@ class Ranking(Figures):
                 sentence.used[i] = False
             return
         self._rank_rows_or_groups(column, down, meant)
+
+    def _follows_verb(self, i: int) -> bool:
+        """Return whether a word that is no form of "be" stands just before a span."""
+        return self.sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there")
+
+    def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
+        """Return whether an adjective may be of a column: what is longest of a price is not known."""
+        if meant.extreme != "measured" or not meant.measured or meant.measured[0][0] in _OF_ANYTHING:
+            return True
+        fits = self.world.index.measured_by(meant.measured, [column.relation.name])
+        return any(column is each for each, _ in fits) or (column.kind == "date" and meant.measured[0][0] in _TIMELY)
 
     def _ranked_column(self, i: int, k: int | None) -> tuple[int, LinkedColumn] | None:
         """Return the column that a superlative ranks by: the one after it, else one after "by", or one that is near."""
@@ -221,6 +246,9 @@ class Ranking(Figures):
                     self._add_group(number)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
+        size = {"largest", "biggest", "greatest", "smallest"} & {*self.sentence.links.question.casefold().split()}
+        if size and self.conditions.is_signed(column):
+            self.choices.doubt(0.5, f"{column.name} with its sign, or without")
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
 
