@@ -350,8 +350,9 @@ class Composer(Ranking):
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
-        if first in ("who", "whom") and not self.shown and self._names_nobody(entity):
-            self.choices.doubt(0.3, "it asks for somebody")
+        people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        if first in ("who", "whom") and not self.shown and (not people or (entity is not None and verbs)):
+            self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
         if first == "where" and not self.shown and self.ordering:
             self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
@@ -387,14 +388,6 @@ class Composer(Ranking):
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
-
-    def _names_nobody(self, entity: Test | None) -> bool:
-        """Return whether the rows are not who did what a verb says: "who placed order 7" asks for no order."""
-        items = self.sentence.items
-        if entity is not None and any(item.how == "verb" for item in items):
-            return True
-        people = items[0].kind in ("table", "noun")
-        return not people and "name" not in self.world.index.name_of(self.main).words
 
     def _lists_kinds(self) -> bool:
         """Return whether a search asks of what kinds rows are: "what cuisines are there?"."""

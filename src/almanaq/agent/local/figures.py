@@ -79,7 +79,10 @@ class Figures(Defined):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            if kind == "value" and k == i + 1 and self._count_pieces(i):
+            pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
+            options = [("rows", 1.0), ("SUM", 0.98)]  # "how many buns did Per buy?"
+            if kind == "value" and k == i + 1 and pieces and self.choices.pick(("pieces", i), options) == "SUM":
+                self.measures.append(aggregate("SUM", pieces[0]))
                 continue
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
@@ -97,16 +100,6 @@ class Figures(Defined):
                 self._count_different() if distinct else self._count_rows()
             else:
                 self._count_column(k, distinct)
-
-    def _count_pieces(self, i: int) -> bool:
-        """Add the sum of a column that says of how many pieces each row is, where that may be what is counted."""
-        columns = self.world.columns(self.main.name)
-        pieces = next((c for c in columns if "quantity" in c.roles and c.is_measurable), None)
-        if pieces is None or self.choices.pick(("pieces", i), [("rows", 1.0), ("SUM", 0.98)]) == "rows":
-            return False
-        self.counts = True
-        self.measures.append(aggregate("SUM", pieces))
-        return True
 
     def _doubt_history(self) -> None:
         rows = english().row_nouns & {
@@ -358,13 +351,11 @@ class Figures(Defined):
         return False
 
     def _leave_out_missing(self, column: LinkedColumn) -> None:
-        way: tuple[Hop, ...] = self.world.graph.ways(self.main.name)[column.relation.name]
-        if any(self.world.graph.finds(hop.left, is_missing(hop.own)) for hop in way):
-            self.extra.append(is_there(plain(column)))  # rows that lead to none
-            return
+        finds, way = self.world.graph.finds, self.world.graph.ways(self.main.name)[column.relation.name]
+        leads_nowhere = any(finds(hop.left, is_missing(hop.own)) for hop in way)
         if column.kind == "text" and "" in self.world.index.values_of(column):
             self.extra.append(exp.NEQ(this=plain(column), expression=text("")))
-        elif self.world.graph.finds(column.relation.name, exp.Is(this=plain(column), expression=exp.Null())):
+        elif leads_nowhere or finds(column.relation.name, is_missing(plain(column))):
             self.extra.append(is_there(plain(column)))
 
     def _having(self) -> None:

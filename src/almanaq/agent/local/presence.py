@@ -85,18 +85,13 @@ class Presence:
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
         chosen = self.choices.pick((role, span.first), options)
-        if role == "shown" and not self._answers(chosen):
-            self.choices.doubt(0.3, f"{chosen.name} is not what {self.sentence.text(0)} asks for")
+        word = self.sentence.text(0)
+        fits = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
+        if role == "shown" and not fits.get(word, chosen.kind == "text" or not word.startswith(("who", "where"))):
+            self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not asked:
             self.choices.doubt(0.8, f"{chosen.name} by another word")
         return chosen
-
-    def _answers(self, column: LinkedColumn) -> bool:
-        """Return whether what a column holds may answer the question word: a number is no day, and nobody."""
-        word = self.sentence.text(0)
-        if word == "when":
-            return column.kind == "date" or bool(_ASKED_FOR["when"] & {*column.words})
-        return word not in ("why", "how") and (column.kind == "text" or not word.startswith(("who", "where")))
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""
@@ -179,11 +174,6 @@ class Presence:
             elif self.world.graph.finds(column.relation.name, is_missing(plain(column))):
                 sentence.take(i)
                 self.tests.append(Test(column, is_there(plain(column)), i))
-
-    def is_signed(self, column: LinkedColumn) -> bool:
-        """Return whether some numbers of a column are below zero."""
-        below = exp.LT(this=compared(column), expression=number(0))
-        return column.is_measurable and bool(self.world.graph.finds(column.relation.name, below))
 
     def has_zeros(self, column: LinkedColumn) -> bool:
         """Return whether some rows have nothing of what a column of amounts says: a tip of 0."""

@@ -73,14 +73,14 @@ class Ranking(Figures):
                 self._rank_groups(count(), down, meant)
                 return
         target = self._ranked_column(i, k)
-        if target is not None and target[1].kind == "date" and meant.extreme != "measured":
-            if is_verb_form(sentence.text(target[0])):  # "the most ordered tile"
-                sentence.take(target[0])
-                if not self.groups and not self._group_by_subject(any_column=True):
-                    raise NotComposed
-                self.choices.doubt(0.6, "most of them by their number")
-                self._rank_groups(count(), down, meant)
-                return
+        done = target is not None and target[1].kind == "date" and is_verb_form(sentence.text(target[0]))
+        if target is not None and done and meant.extreme != "measured":  # "the most ordered tile"
+            sentence.take(target[0])
+            if not self.groups and not self._group_by_subject(any_column=True):
+                raise NotComposed
+            self.choices.doubt(0.6, "most of them by their number")
+            self._rank_groups(count(), down, meant)
+            return
         if target is not None and not self._measures(meant, target[1]):
             self.choices.doubt(0.6, f"{target[1].name} is measured otherwise")
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
@@ -117,7 +117,8 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
-            if sentence.items[i].how == "either" and sentence.items[i + 1].kind == "and" and self._follows_verb(i):
+            alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind == "and"
+            if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
@@ -126,10 +127,6 @@ class Ranking(Figures):
                 sentence.used[i] = False
             return
         self._rank_rows_or_groups(column, down, meant)
-
-    def _follows_verb(self, i: int) -> bool:
-        """Return whether a word that is no form of "be" stands just before a span."""
-        return self.sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there")
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of a price is not known."""
@@ -247,7 +244,8 @@ class Ranking(Figures):
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
         size = {"largest", "biggest", "greatest", "smallest"} & {*self.sentence.links.question.casefold().split()}
-        if size and self.conditions.is_signed(column):
+        below = exp.LT(this=compared(column), expression=exp.Literal.number(0))
+        if size and column.is_measurable and self.world.graph.finds(column.relation.name, below):
             self.choices.doubt(0.5, f"{column.name} with its sign, or without")
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
