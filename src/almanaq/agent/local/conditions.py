@@ -475,7 +475,7 @@ class Conditions(Presence):
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
                 called = self._is_said(column, i)
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
-                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
+                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")
                 # What is made in 2010 is not what had its last service then.
                 other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75
                 said = period.year is not None and column.kind == "number" and "year" in column.words
