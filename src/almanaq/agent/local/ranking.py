@@ -20,7 +20,8 @@ _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
 )
-_OF_ANYTHING = frozenset(("rating", "speed", "size", "height"))
+_CURRENCIES = frozenset(("usd", "eur", "gbp", "chf"))
+_OF_ANYTHING = frozenset(("rating", "size", "height", "price", "cost"))
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 
 
@@ -81,11 +82,11 @@ class Ranking(Figures):
             self.choices.doubt(0.6, "most of them by their number")
             self._rank_groups(count(), down, meant)
             return
-        if target is not None and not self._measures(meant, target[1]):
-            self.choices.doubt(0.6, f"{target[1].name} is measured otherwise")
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
         if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
             target = None  # the latest sales are those of the latest day
+        if target is not None and not self._measures(meant, target[1]):
+            self.choices.doubt(0.6, f"{target[1].name} is measured otherwise")
         if target is not None:
             place, column = target
             sentence.take(place)
@@ -129,11 +130,11 @@ class Ranking(Figures):
         self._rank_rows_or_groups(column, down, meant)
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
-        """Return whether an adjective may be of a column: what is longest of a price is not known."""
-        if meant.extreme != "measured" or not meant.measured or meant.measured[0][0] in _OF_ANYTHING:
+        """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
+        money = column.unit in _CURRENCIES or column.roles & {"price", "pay", "revenue"}
+        if not money or meant.extreme != "measured" or not meant.measured or meant.measured[0][0] in _OF_ANYTHING:
             return True
-        fits = self.world.index.measured_by(meant.measured, [column.relation.name])
-        return any(column is each for each, _ in fits) or (column.kind == "date" and meant.measured[0][0] in _TIMELY)
+        return any(column is each for each, _ in self.world.index.measured_by(meant.measured, [column.relation.name]))
 
     def _ranked_column(self, i: int, k: int | None) -> tuple[int, LinkedColumn] | None:
         """Return the column that a superlative ranks by: the one after it, else one after "by", or one that is near."""
