@@ -459,11 +459,8 @@ class Conditions(Presence):
     def _is_said(self, column: LinkedColumn, i: int) -> bool:
         """Return whether a word just before a period shares a root with the name of a column."""
         at = self.sentence.items[i].first
-        said = (
-            t.folded
-            for t in self.sentence.links.tokens[max(0, at - 5) : at]
-            if t.stem == t.folded or t.stem not in english().row_nouns
-        )
+        before = self.sentence.links.tokens[max(0, at - 5) : at]
+        said = [t.folded for t in before if t.stem == t.folded or t.stem not in english().row_nouns]
         return any(share_root(verb, own) for verb in said if len(verb) > 3 for own in column.words if len(own) > 3)
 
     def _times(self, period: Period, i: int) -> Iterator[tuple[LinkedColumn, float]]:
@@ -473,14 +470,16 @@ class Conditions(Presence):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
-                called = self._is_said(column, i)
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")
                 # What is made in 2010 is not what had its last service then.
                 other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75
                 said = period.year is not None and column.kind == "number" and "year" in column.words
                 other = max(other, 0.85) if said else other
-                yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else other)
+                yield (
+                    column,
+                    reach * (1.05 if self._is_said(column, i) else 0.95 if exact else 0.85 if primary else other),
+                )
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)

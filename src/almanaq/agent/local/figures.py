@@ -16,8 +16,6 @@ from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
 
-_OFTEN = frozenset(("how often", "how many times"))
-
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
@@ -70,7 +68,8 @@ class Figures(Defined):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
-            if sentence.text(i) in _OFTEN and not self.names_main and len(self.world.graph.ways(self.main.name)) > 1:
+            often = sentence.text(i) in ("how often", "how many times") and not self.names_main
+            if often and len(self.world.graph.ways(self.main.name)) > 1:
                 self.choices.doubt(0.6, "times that these rows say, or others")
             if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
                 self._count_rows()

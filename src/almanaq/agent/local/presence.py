@@ -86,8 +86,8 @@ class Presence:
                     self.sentence.take(i - 1)
         chosen = self.choices.pick((role, span.first), options)
         word = self.sentence.text(0)
-        fits = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
-        if role == "shown" and not fits.get(word, chosen.kind == "text" or not word.startswith(("who", "where"))):
+        answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
+        if role == "shown" and not answers.get(word, chosen.kind == "text" or not word.startswith(("who", "where"))):
             self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not asked:
             self.choices.doubt(0.8, f"{chosen.name} by another word")

@@ -20,7 +20,6 @@ _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
 )
-_CURRENCIES = frozenset(("usd", "eur", "gbp", "chf"))
 _OF_ANYTHING = frozenset(("rating", "size", "height", "price", "cost"))
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 
@@ -74,22 +73,20 @@ class Ranking(Figures):
                 self._rank_groups(count(), down, meant)
                 return
         target = self._ranked_column(i, k)
-        done = target is not None and target[1].kind == "date" and is_verb_form(sentence.text(target[0]))
-        if target is not None and done and meant.extreme != "measured":  # "the most ordered tile"
-            sentence.take(target[0])
-            if not self.groups and not self._group_by_subject(any_column=True):
-                raise NotComposed
-            self.choices.doubt(0.6, "most of them by their number")
-            self._rank_groups(count(), down, meant)
-            return
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
         if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
             target = None  # the latest sales are those of the latest day
-        if target is not None and not self._measures(meant, target[1]):
-            self.choices.doubt(0.6, f"{target[1].name} is measured otherwise")
         if target is not None:
             place, column = target
             sentence.take(place)
+            if column.kind == "date" and meant.extreme != "measured" and is_verb_form(sentence.text(place)):
+                self.choices.doubt(0.6, "most of them by their number")  # "the most ordered tile"
+                if not self.groups and not self._group_by_subject(any_column=True):
+                    raise NotComposed
+                self._rank_groups(count(), down, meant)
+                return
+            if not self._measures(meant, column):
+                self.choices.doubt(0.6, f"{column.name} is measured otherwise")
             down = self._direction(meant, down, column)
         elif meant.measured is not None:
             reachable = [
@@ -131,7 +128,7 @@ class Ranking(Figures):
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
-        money = column.unit in _CURRENCIES or column.roles & {"price", "pay", "revenue"}
+        money = column.unit in ("usd", "eur", "gbp", "chf") or column.roles & {"price", "pay", "revenue"}
         if not money or meant.extreme != "measured" or not meant.measured or meant.measured[0][0] in _OF_ANYTHING:
             return True
         return any(column is each for each, _ in self.world.index.measured_by(meant.measured, [column.relation.name]))
