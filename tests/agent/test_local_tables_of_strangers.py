@@ -175,6 +175,15 @@ LODGE = {
     },
 }
 
+LETS = {
+    "lets": {
+        "let": [1, 2, 3, 4, 5],
+        "tenant": ["Ada", "Bent", "Cyra", "Dag", "Ada"],
+        "start_on": [date(2020, 1, 1), date(2021, 1, 1), date(2022, 2, 2), date(2022, 1, 1), date(2021, 8, 8)],
+        "end_on": [date(2022, 1, 1), date(2023, 1, 1), date(2023, 2, 2), date(2022, 11, 1), date(2022, 8, 8)],
+    }
+}
+
 
 @pytest.mark.parametrize(
     ("tables", "question", "gold"),
@@ -237,6 +246,7 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (LODGE, "how many riders have meals?"),
         (LODGE, "who ordered stew?"),
         (LODGE, "how often did Bent eat?"),
+        (LETS, "lets running in 2022"),
     ],
 )
 def test_what_cannot_be_told_is_not_answered(tables, question):

@@ -476,10 +476,8 @@ class Conditions(Presence):
                 other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75
                 said = period.year is not None and column.kind == "number" and "year" in column.words
                 other = max(other, 0.85) if said else other
-                yield (
-                    column,
-                    reach * (1.05 if self._is_said(column, i) else 0.95 if exact else 0.85 if primary else other),
-                )
+                weight = 1.05 if self._is_said(column, i) else 0.95 if exact else 0.85 if primary else other
+                yield column, reach * weight
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
