@@ -410,6 +410,9 @@ class Conditions(Presence):
         options = [(c, w) for c, w in options if w]
         if not options:
             return
+        likeliest = sorted((w for _, w in options), reverse=True)[:2]
+        if likeliest[1:] == likeliest[:1]:
+            self.choices.doubt(0.8, "days of two columns that nothing tells apart")
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
             sentence.take(labels[id(column)])

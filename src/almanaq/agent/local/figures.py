@@ -79,10 +79,11 @@ class Figures(Defined):
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
             pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
-            options = [("rows", 1.0), ("SUM", 0.98)]  # "how many buns did Per buy?"
-            if kind == "value" and k == i + 1 and pieces and self.choices.pick(("pieces", i), options) == "SUM":
-                self.measures.append(aggregate("SUM", pieces[0]))
-                continue
+            if kind == "value" and k == i + 1 and pieces:  # "how many buns did Per buy?"
+                self.choices.doubt(0.8, "rows, or pieces")
+                if self.choices.pick(("pieces", i), [("rows", 1.0), ("SUM", 0.98)]) == "SUM":
+                    self.measures.append(aggregate("SUM", pieces[0]))
+                    continue
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
@@ -227,8 +228,14 @@ class Figures(Defined):
     def _tells_doer(self, i: int, k: int) -> bool:
         """Return whether "by" says who did something, rather than for whom each: "made by guests from Bern"."""
         last = self.sentence.links.tokens[self.sentence.items[k].last - 1]
-        does = self.sentence.text(i) == "by" and is_verb_form(self.sentence.text(i - 1)) and is_plural(last)
-        if not does or self.choices.pick(("by", i), [("doer", 1.0), ("groups", 0.95)]) == "groups":
+        after = self.sentence.neighbour(k, 1, gap=1)
+        filtered = after is not None and self.sentence.items[after].kind == "value"
+        does = filtered or is_verb_form(self.sentence.text(i - 1))
+        does = does and self.sentence.text(i) == "by" and is_plural(last)
+        if not does:
+            return False
+        self.choices.doubt(0.8, "by whom, or for each")
+        if self.choices.pick(("by", i), [("doer", 1.0), ("groups", 0.95)]) == "groups":
             return False
         self.sentence.take(i, k)
         return True

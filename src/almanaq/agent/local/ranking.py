@@ -115,8 +115,8 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
-            alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind == "and"
-            if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there"):
+            alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
+            if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")

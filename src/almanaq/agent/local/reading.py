@@ -151,8 +151,8 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[s
         masses.append(max(mass, together[0].probability))
     weighed = {}
     for group, mass in zip(groups, masses, strict=True):
-        others = [other for other, g in zip(masses, groups, strict=True) if g is not group]
-        against = sum(other * min(1.0, other / mass) for other in others)
+        others = [worth[g[0]] for g in groups if g is not group]
+        against = sum(each.probability * min(1.0, each.probability / mass) for each in others)
         shared = mass / max(1.0, mass + against)
         for k in group:
             known = 1.0 if k == group[0] else _REPEATED if _same_rows(rows[k], rows[group[0]]) else 0.5
