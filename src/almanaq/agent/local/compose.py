@@ -418,6 +418,12 @@ class Composer(Ranking):
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
+        people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
+        if first in ("who", "whom") and not self.shown and (not people or acts):
+            self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
+        if first == "where" and not self.shown and self.ordering:
+            self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         of_kind = of_kind and (not self.searches or self._lists_kinds())

@@ -36,6 +36,7 @@ _ALTERNATIVES = frozenset(
 )
 _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS = 20
+_DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
 
@@ -438,11 +439,16 @@ class Conditions(Presence):
         options = [(c, w) for c, w in options if w]
         if not options:
             return
+        likeliest = sorted((w for _, w in options), reverse=True)[:2]
+        if likeliest[1:] == likeliest[:1]:
+            self.choices.doubt(0.8, "days of two columns that nothing tells apart")
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
             sentence.take(labels[id(column)])
         elif self._is_of_another_verb(column):
             self.choices.doubt(0.4, f"{column.name} is of another verb")
+        elif "birth" in column.roles and not self._is_said(column, i):
+            self.choices.doubt(0.6, f"{column.name} is no day of what is asked for")
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
@@ -485,28 +491,28 @@ class Conditions(Presence):
     def _is_month(column: LinkedColumn) -> bool:
         return column.words[-1:] == ("month",) and column.kind == "number"
 
+    def _is_said(self, column: LinkedColumn, i: int) -> bool:
+        """Return whether a word just before a period shares a root with the name of a column."""
+        at = self.sentence.items[i].first
+        before = self.sentence.links.tokens[max(0, at - 5) : at]
+        said = [t.folded for t in before if t.stem == t.folded or t.stem not in english().row_nouns]
+        return any(share_root(verb, own) for verb in said if len(verb) > 3 for own in column.words if len(own) > 3)
+
     def _times(self, period: Period, i: int) -> Iterator[tuple[LinkedColumn, float]]:
         """Yield the columns that days may be of where none stands beside them."""
-        verbs = [
-            t.folded
-            for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
-            if t.stem == t.folded or t.stem not in english().row_nouns
-        ]
         for name in self.world.graph.ways(self.main.name):
             for column in self.world.columns(name):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
-                called = any(
-                    share_root(verb, own) for verb in verbs if len(verb) > 3 for own in column.words if len(own) > 3
-                )
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
-                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
+                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")
                 # What is made in 2010 is not what had its last service then.
-                other = 0.25 if len(column.words) > 1 and not {"date", "year", "day"} & set(column.words) else 0.75
+                other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75
                 said = period.year is not None and column.kind == "number" and "year" in column.words
                 other = max(other, 0.85) if said else other
-                yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else other)
+                weight = 1.05 if self._is_said(column, i) else 0.95 if exact else 0.85 if primary else other
+                yield column, reach * weight
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)
