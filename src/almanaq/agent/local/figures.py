@@ -277,6 +277,10 @@ class Figures(Defined):
             following = [item.kind for item in sentence.items[k + 1 : k + 2]]
             if following == ["column"] and self._may_be(k + 1, lambda c: c.relation is relation):
                 return self._group_by(k + 1)  # "by supplier country"
+            own = next((c for c in self.world.columns(self.main.name) if c.words == relation_words(relation)), None)
+            if relation is not self.main and own is not None and own.kind == "text":
+                self._add_group(own)  # a column of the rows themselves goes before a table of its name
+                return True
             if relation is self.main:
                 mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg)
                 self.choices.doubt(0.9 if mean else 0.5, "per row")
