@@ -56,8 +56,14 @@ SYSTEM = ("pg_catalog", "information_schema")
 _KINDS = {"a": "an aggregate", "w": "a window function", "p": "a procedure"}
 _SYSTEM_FUNCTIONS = """
     SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef), bool_or(proretset),
-           CASE WHEN count(DISTINCT prorettype) = 1 THEN format_type(min(prorettype), NULL) ELSE '' END
-    FROM pg_proc WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+           CASE WHEN count(DISTINCT prorettype) = 1 THEN format_type(min(prorettype), NULL) ELSE '' END,
+           CASE WHEN count(DISTINCT coalesce(shown, '{?}')) = 1 THEN min(shown) END
+    FROM pg_proc JOIN pg_type t ON t.oid = prorettype, LATERAL (
+        SELECT CASE WHEN proargmodes IS NOT NULL AND proargmodes && '{o,b,t}' THEN ARRAY(
+                   SELECT name FROM unnest(proargnames, proargmodes) WITH ORDINALITY AS a(name, mode, place)
+                   WHERE mode IN ('o', 'b', 't') ORDER BY place)
+               WHEN t.typtype IN ('b', 'd', 'e', 'r', 'm') THEN '{}' END) AS called(shown)
+    WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
       AND prokind <> 'p' AND NOT 'internal'::regtype = ANY (proargtypes)
       AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
     GROUP BY proname"""
@@ -180,8 +186,10 @@ class FunctionCatalog:
             self._others.setdefault(function.name, []).append(function)
         aggregates = {name for name, aggregate, *_ in system if aggregate}
         self.aggregates = frozenset(aggregates | {f.name for f in others if f.kind == "a" and f.visible})
-        self.gives_rows = frozenset({n for n, *_, rows, _ in system if rows} | {f.name for f in others if f.gives_rows})
-        self.returns = {name: type_ for name, *_, type_ in system if type_ and name not in self._others}
+        self.gives_rows = frozenset({n for n, _, _, rows, *_ in system if rows} | {f.name for f in others if f.gives_rows})
+        self.returns = {n: type_ for n, *_, type_, _ in system if type_ and n not in self._others}
+        self.columns = {n: tuple(shown) for n, *_, shown in system if shown is not None and n not in self._others}
+        """What the system's functions in FROM call their columns; () where it is as they are called themselves."""
         self._operators: dict[str, list[Operator]] = {}
         for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
             operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))

@@ -11,6 +11,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.postgres.functions import FunctionCatalog
+from almanaq.engines.postgres.rewriting import rewrite
 from almanaq.engines.postgres.statements import (
     PLACES,
     StatementReader,
@@ -192,8 +193,7 @@ class PostgresLanguage:
         given = parse(statement.sql)
         for node in walk(given):
             _refuse_clauses(node)
-        put_unknown_last(given)
-        settle(given)
+        rewrite(given, self._reader.functions.columns)
         tree = _read_same(given)
         if tree is None:
             changed = copy_tree(given)
@@ -233,20 +233,12 @@ def _refuse_clauses(node: Tree) -> None:
     what = _UNSUPPORTED.get(kind, "")
     if kind == "SortBy" and node.use_op:
         what = "ORDER BY … USING (write ASC or DESC) is"
+    elif kind == "RangeFunction" and node.is_rowsfrom:
+        what = "ROWS FROM is"
     elif kind == "JoinExpr" and node.HasField("join_using_alias"):
         what = f"JOIN … USING (…) AS {node.join_using_alias.aliasname} is"
     if what:
         raise UnsupportedError(f"{what} not supported beside text functions")
-
-
-def settle(given: Tree) -> None:
-    """Write what PostgreSQL takes for the same in the one way that is read: no LIMIT ALL, keys of GROUP BY by name."""
-    for node in walk(given):
-        if node.DESCRIPTOR.name != "SelectStmt":
-            continue
-        if node.limit_count.a_const.isnull:
-            node.ClearField("limit_count")
-            node.limit_option = parser().pg_query_pb2.LIMIT_OPTION_DEFAULT
 
 
 def _read_same(given: Tree) -> exp.Expr | None:
@@ -406,38 +398,3 @@ def _put_null(item: Tree, *, mentions: bool) -> None:
             test.arg.CopyFrom(argument)
             test.nulltesttype = pb.IS_NULL
     item.sub_link.CopyFrom(link)
-
-
-def put_unknown_last(tree: Tree) -> None:
-    """Have NULL come last, in a tree, where a key of ORDER BY holds a text function and the query does not say."""
-    pb = parser().pg_query_pb2
-    for node in walk(tree):
-        kind = node.DESCRIPTOR.name
-        if kind not in ("SelectStmt", "WindowDef", "FuncCall"):
-            continue
-        keys = {"SelectStmt": "sort_clause", "WindowDef": "order_clause", "FuncCall": "agg_order"}[kind]
-        outputs = _outputs(node) if kind == "SelectStmt" else []
-        for item in getattr(node, keys):
-            key = item.sort_by
-            unsaid = key.sortby_nulls == pb.SORTBY_NULLS_DEFAULT and key.sortby_dir == pb.SORTBY_DESC
-            if unsaid and any(map(is_text_call, walk(_find_output(key.node, outputs)))):
-                key.sortby_nulls = pb.SORTBY_NULLS_LAST
-
-
-def _outputs(select: Tree) -> list[Tree]:
-    while select.HasField("larg"):
-        select = select.larg
-    return [target.res_target for target in select.target_list]
-
-
-def _find_output(key: Tree, outputs: list[Tree]) -> Tree:
-    """Return the output that a key of ORDER BY is the number or the name of; the key itself where it is none."""
-    kind = key.WhichOneof("node")
-    if kind == "a_const" and key.a_const.HasField("ival"):
-        place = key.a_const.ival.ival - 1
-        return outputs[place].val if 0 <= place < len(outputs) else key
-    if kind == "column_ref" and len(key.column_ref.fields) == 1:
-        name = key.column_ref.fields[0].string.sval
-        return next((output.val for output in outputs if output.name == name), key)
-    return key
-
