@@ -186,7 +186,9 @@ class FunctionCatalog:
             self._others.setdefault(function.name, []).append(function)
         aggregates = {name for name, aggregate, *_ in system if aggregate}
         self.aggregates = frozenset(aggregates | {f.name for f in others if f.kind == "a" and f.visible})
-        self.gives_rows = frozenset({n for n, _, _, rows, *_ in system if rows} | {f.name for f in others if f.gives_rows})
+        self.gives_rows = frozenset(
+            {n for n, _, _, rows, *_ in system if rows} | {f.name for f in others if f.gives_rows}
+        )
         self.returns = {n: type_ for n, *_, type_, _ in system if type_ and n not in self._others}
         self.columns = {n: tuple(shown) for n, *_, shown in system if shown is not None and n not in self._others}
         """What the system's functions in FROM call their columns; () where it is as they are called themselves."""

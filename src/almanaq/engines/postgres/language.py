@@ -191,9 +191,13 @@ class PostgresLanguage:
 
     def tree(self, statement: Statement) -> exp.Expr:
         given = parse(statement.sql)
+        named = {node.name for node in walk(given) if node.DESCRIPTOR.name == "ResTarget"}
         for node in walk(given):
             _refuse_clauses(node)
-        rewrite(given, self._reader.functions.columns)
+            column = names_of(node.fields)[-1] if node.DESCRIPTOR.name == "ColumnRef" else ""
+            if column in _SYSTEM_COLUMNS and column not in named:
+                raise UnsupportedError(f"the system column {column} is not supported beside text functions")
+        rewrite(given, self._reader.functions.columns, self._reader.relations.get)
         tree = _read_same(given)
         if tree is None:
             changed = copy_tree(given)
@@ -225,6 +229,7 @@ _UNSUPPORTED = {
     **{"CTESearchClause": "SEARCH and CYCLE are", "CTECycleClause": "SEARCH and CYCLE are"},
     **{"RangeTableSample": "TABLESAMPLE is"},
 }
+_SYSTEM_COLUMNS = ("ctid", "tableoid", "xmin", "xmax", "cmin", "cmax")
 _EXPRESSION = re.compile(r"(?!join|range)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from almanaq.engines.postgres.statements import Tree, copy_tree, is_text_call, names_of, parser, walk
+from almanaq.suql.catalog.relations import Relation
 
 _NAMED = {
     **{"coalesce_expr": "coalesce", "a_array_expr": "array", "row_expr": "row", "grouping_func": "grouping"},
@@ -14,11 +15,14 @@ _NAMED = {
 """What PostgreSQL calls an output that is an expression of a kind."""
 
 
-def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]]) -> None:
+def rewrite(
+    tree: Tree, columns: Mapping[str, Sequence[str]], find: Callable[[tuple[str, ...]], Relation | None]
+) -> None:
     """Rewrite a tree, which is changed, as one that PostgreSQL takes for the same, but for where unknown answers stand.
 
     Args:
         columns: what functions in FROM call their columns, () for those that are called as the item is.
+        find: the relation of a name.
     """
     put_unknown_last(tree)
     for node in walk(tree):
@@ -31,6 +35,7 @@ def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]]) -> None:
         if node.DESCRIPTOR.name == "SelectStmt":
             _drop_no_limit(node)
             _write_group_keys(node)
+            _write_dependent_keys(node, find)
             _name_outputs(node)
 
 
@@ -81,10 +86,43 @@ def _write_group_keys(select: Tree) -> None:
         row = key.row_expr
         select.group_clause.extend(row.args if row.row_format == pb.COERCE_IMPLICIT_CAST and row.args else [key])
     outputs = _outputs(select)
-    sets = [node for key in select.group_clause if key.HasField("grouping_set") for node in walk(key, wrapped=True)]
-    for item in [item for node in sets if node.HasField("grouping_set") for item in node.grouping_set.content]:
+    sets = [
+        node.grouping_set for key in select.group_clause for node in walk(key, wrapped=True) if node.grouping_set.kind
+    ]
+    for item in [item for each in sets for part in each.content for item in (part, *part.row_expr.args)]:
         if item.a_const.HasField("ival"):
             item.CopyFrom(_find_output(item, outputs))
+
+
+def _write_dependent_keys(select: Tree, find: Callable[[tuple[str, ...]], Relation | None]) -> None:
+    """`SELECT t.a … GROUP BY t.id` becomes `GROUP BY t.id, t.a` where `id` is the key of `t`."""
+    keys = {names_of(key.column_ref.fields) for key in select.group_clause}
+    if not all(key.HasField("column_ref") for key in select.group_clause):
+        return
+    parts = [*select.target_list, *select.sort_clause, select.having_clause]
+    read = dict.fromkeys(names_of(n.fields) for part in parts for n in walk(part) if n.DESCRIPTOR.name == "ColumnRef")
+    for item in _tables_of(select.from_clause):
+        relation, alias = find((item.schemaname, item.relname)), item.alias.aliasname or item.relname
+        if relation is None or not relation.key or item.alias.colnames:
+            continue
+        if not all((name,) in keys or (alias, name) in keys for name in relation.key):
+            continue
+        for path in read:
+            stars = [(alias, column.name) for column in relation.columns] if path == (alias, "") else [path]
+            for each in stars:
+                if each not in keys and each[:-1] in ((), (alias,)) and each[-1] in {c.name for c in relation.columns}:
+                    keys.add(each)
+                    reference = select.group_clause.add().column_ref
+                    for name in each:
+                        reference.fields.add().string.sval = name
+
+
+def _tables_of(items: Iterable[Tree]) -> Iterator[Tree]:
+    for item in items:
+        if item.HasField("join_expr"):
+            yield from _tables_of([item.join_expr.larg, item.join_expr.rarg])
+        elif item.HasField("range_var"):
+            yield item.range_var
 
 
 def _name_outputs(select: Tree) -> None:
@@ -126,7 +164,9 @@ def _name_of(part: Tree) -> tuple[str, int]:
         said = (named.removeprefix("SVFOP_").removesuffix("_N").lower(), 2)
     elif kind == "sub_link" and node.sub_link_type in (pb.EXISTS_SUBLINK, pb.ARRAY_SUBLINK):
         said = ("exists" if node.sub_link_type == pb.EXISTS_SUBLINK else "array", 2)
-    elif kind == "sub_link" and node.sub_link_type == pb.EXPR_SUBLINK and (shown := _outputs(node.subselect.select_stmt)):
+    elif (
+        kind == "sub_link" and node.sub_link_type == pb.EXPR_SUBLINK and (shown := _outputs(node.subselect.select_stmt))
+    ):
         said = (shown[0].name, 2) if shown[0].name else _name_of(shown[0].val)
     return said
 
