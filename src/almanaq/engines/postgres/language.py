@@ -35,7 +35,7 @@ from almanaq.text.sql_literals import is_plain, quote
 # --- trees in the shape that the compiler reads -----------------------------------------------------------------------
 
 _DEFAULTS = {"SORTBY_ASC": "SORTBY_DEFAULT"}
-_NEGATED = {
+_NEGATED: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("AEXPR_IN", "<>"): ("AEXPR_IN", "="),
     **{("AEXPR_OP", f"!{operator}"): ("AEXPR_OP", operator) for operator in ("~", "~*", "~~", "~~*")},
     ("AEXPR_NOT_BETWEEN", "NOT BETWEEN"): ("AEXPR_BETWEEN", "BETWEEN"),
