@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from test_names_on_postgres import Servers, assert_same
 
 import almanaq
 from almanaq.errors import UnsupportedError
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
-from test_names_on_postgres import Servers, assert_same
 
 SETUP = """
     CREATE TYPE prio AS ENUM ('low', 'high');

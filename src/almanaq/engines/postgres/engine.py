@@ -254,9 +254,13 @@ class PostgresSession(InterruptibleSession):
         if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
             message = f"a value cannot be read here: {message}; cast it to text"
         elif "temporary tables in database" in message:
-            message += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+            message += (
+                ": answers, and many rows, between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+            )
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
-            message = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
+            message = (
+                "a read-only standby makes no temporary tables, in which answers, and many rows, between steps are kept"
+            )
         return server_error(error, message)
 
 
