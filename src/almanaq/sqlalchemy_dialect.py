@@ -142,7 +142,8 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         return {"constrained_columns": list(_relation(connection, table_name, schema).key), "name": None}
 
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
-        find, keys = connection.connection.driver_connection.catalog.find, []
+        find = connection.connection.driver_connection.catalog.find
+        keys: list[Record] = []
         for own, other, theirs in _relation(connection, table_name, schema).foreign_keys:
             referred = _schema_of(find(other))
             plain = referred == _SCHEMA

@@ -258,9 +258,7 @@ class PostgresSession(InterruptibleSession):
                 ": answers, and many rows, between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
             )
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
-            message = (
-                "a read-only standby makes no temporary tables, in which answers, and many rows, between steps are kept"
-            )
+            message = "a read-only standby makes no temporary tables, in which answers and many rows are kept"
         return server_error(error, message)
 
 
