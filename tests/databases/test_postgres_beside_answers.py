@@ -20,6 +20,8 @@ SETUP = """
         (1, 1, 'high', '1 hour', '{a}', '2024-02-03', 'red x'), (2, 1, 'low', '2 hours', '{b}', '2024-03-04', 'blue y'),
         (3, 1, 'high', '1 mon 3 hours', '{a}', '2024-03-05', 'red z'), (4, 2, 'low', '4 hours', NULL, NULL, 'blue w');
     CREATE TABLE u (id int PRIMARY KEY, name text); INSERT INTO u VALUES (1, 'one'), (2, 'two');
+    CREATE FUNCTION halves(text) RETURNS SETOF text LANGUAGE sql IMMUTABLE AS 'SELECT left($1, 3) UNION SELECT $1';
+    CREATE FUNCTION pairs(int) RETURNS TABLE (once int, twice int) LANGUAGE sql IMMUTABLE AS 'SELECT $1, 2 * $1';
     CREATE SCHEMA oracle;
     CREATE FUNCTION oracle.answer(text, text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
         SELECT CASE WHEN $1 LIKE '%red%' THEN 'red' WHEN $1 LIKE '%blue%' THEN 'blue' END $$;
@@ -53,6 +55,9 @@ QUERIES = (
     f"SELECT id FROM t WHERE {A} = 'red' AND (SELECT count(*) FROM generate_series(1, id)) > 1",
     f"SELECT id, e.* FROM t, jsonb_each_text(jsonb_build_object('a', body)) e WHERE {A} = 'red'",
     "SELECT value FROM t, jsonb_array_elements_text('[\"red\"]') WHERE answer(value, 'colour?') = 'red'",
+    f"SELECT id, e ->> 'x', (SELECT e ->> 'x') FROM t, jsonb_array_elements('[{{\"x\": 1}}]') e WHERE {A} = 'red'",
+    f"SELECT id, w FROM t, halves(body) w WHERE {A} = 'red'",
+    f"SELECT id, w FROM t, regexp_split_to_table(body, ' ') w, pairs(id) WHERE {A} = 'red' AND twice > 1",
     f"SELECT id, w.* FROM t, string_to_table(body, ' ') WITH ORDINALITY w WHERE {A} = 'red'",
     "SELECT t.id, v FROM t, LATERAL (VALUES ('m', answer(t.body, 'colour?')), ('n', t.body)) x(name, v)",
     # outputs without a name

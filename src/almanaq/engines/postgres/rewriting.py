@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from almanaq.engines.postgres.statements import Tree, copy_tree, is_text_call, names_of, parser, walk
 from almanaq.suql.catalog.relations import Relation
 
+Find = Callable[[tuple[str, ...]], Relation | None]
 _NAMED = {
     **{"coalesce_expr": "coalesce", "a_array_expr": "array", "row_expr": "row", "grouping_func": "grouping"},
     "json_scalar_expr": "json_scalar",
@@ -15,9 +16,7 @@ _NAMED = {
 """What PostgreSQL calls an output that is an expression of a kind."""
 
 
-def rewrite(
-    tree: Tree, columns: Mapping[str, Sequence[str]], find: Callable[[tuple[str, ...]], Relation | None]
-) -> None:
+def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]], find: Find) -> None:
     """Rewrite a tree, which is changed, as one that PostgreSQL takes for the same, but for where unknown answers stand.
 
     Args:
@@ -25,12 +24,14 @@ def rewrite(
         find: the relation of a name.
     """
     put_unknown_last(tree)
+    values: dict[str, str] = {}
     for node in walk(tree):
         kind = node.DESCRIPTOR.name
         if kind == "RangeFunction":
-            _name_columns(node, columns)
+            values |= _name_columns(node, columns)
         elif kind == "RangeSubselect" and node.lateral:
             _select_values(node.subquery.select_stmt)
+    _read_values(tree, values, find)
     for node in walk(tree):
         if node.DESCRIPTOR.name == "SelectStmt":
             _drop_no_limit(node)
@@ -46,17 +47,39 @@ def _drop_no_limit(select: Tree) -> None:
             select.limit_option = parser().pg_query_pb2.LIMIT_OPTION_DEFAULT
 
 
-def _name_columns(item: Tree, columns: Mapping[str, Sequence[str]]) -> None:
-    """`t, f(t.a) AS x` becomes `t, LATERAL f(t.a) AS x(x)`."""
+def _name_columns(item: Tree, columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """`t, f(t.a) AS x` becomes `t, LATERAL f(t.a) AS x(x)`; return the column whose value is that of the item alone."""
     call = item.functions[0].list.items[0].func_call
     name = names_of(call.funcname)[-1] if call.funcname else ""
     if item.is_rowsfrom or item.coldeflist or name not in columns:
-        return
+        return {}
     item.lateral = item.lateral or any(node.DESCRIPTOR.name == "ColumnRef" for node in walk(call))
     item.alias.aliasname = item.alias.aliasname or name
     names = [*(columns[name] or [item.alias.aliasname]), *(["ordinality"] if item.ordinality else [])]
     for called in names[len(item.alias.colnames) :]:
         item.alias.colnames.add().string.sval = called
+    value = item.alias.colnames[0].string.sval
+    return {} if len(names) > 1 or value == item.alias.aliasname else {item.alias.aliasname: value}
+
+
+def _read_values(tree: Tree, values: Mapping[str, str], find: Find) -> None:
+    """`e` becomes `e.value` where it is a function in FROM that gives one column, and no column is called so."""
+    named = {name for node in walk(tree) for name in _names_in(node, find)} if values else set()
+    for node in walk(tree) if values else ():
+        path = names_of(node.fields) if node.DESCRIPTOR.name == "ColumnRef" else ()
+        if len(path) == 1 and path[0] in values and path[0] not in named:
+            node.fields.add().string.sval = values[path[0]]
+
+
+def _names_in(node: Tree, find: Find) -> Iterable[str]:
+    """Return what a part of a tree calls columns."""
+    kind = node.DESCRIPTOR.name
+    if kind == "RangeVar":
+        relation = find((node.schemaname, node.relname))
+        return [column.name for column in relation.columns] if relation is not None else []
+    if kind in ("Alias", "CommonTableExpr"):
+        return names_of(node.colnames if kind == "Alias" else node.aliascolnames)
+    return [node.name] if kind == "ResTarget" else []
 
 
 def _select_values(select: Tree) -> None:
@@ -94,7 +117,7 @@ def _write_group_keys(select: Tree) -> None:
             item.CopyFrom(_find_output(item, outputs))
 
 
-def _write_dependent_keys(select: Tree, find: Callable[[tuple[str, ...]], Relation | None]) -> None:
+def _write_dependent_keys(select: Tree, find: Find) -> None:
     """`SELECT t.a … GROUP BY t.id` becomes `GROUP BY t.id, t.a` where `id` is the key of `t`."""
     keys = {names_of(key.column_ref.fields) for key in select.group_clause}
     if not all(key.HasField("column_ref") for key in select.group_clause):
