@@ -55,9 +55,10 @@ QUERIES = (
     f"SELECT id FROM t WHERE {A} = 'red' AND (SELECT count(*) FROM generate_series(1, id)) > 1",
     f"SELECT id, e.* FROM t, jsonb_each_text(jsonb_build_object('a', body)) e WHERE {A} = 'red'",
     "SELECT value FROM t, jsonb_array_elements_text('[\"red\"]') WHERE answer(value, 'colour?') = 'red'",
-    f"SELECT id, e ->> 'x', (SELECT e ->> 'x') FROM t, jsonb_array_elements('[{{\"x\": 1}}]') e WHERE {A} = 'red'",
+    f"SELECT id, e::text, e ->> 'x', (SELECT e ->> 'x') FROM t, jsonb_array_elements('[{{\"x\": 1}}]') e WHERE {A} = 'red'",
     f"SELECT id, w FROM t, halves(body) w WHERE {A} = 'red'",
     f"SELECT id, w FROM t, regexp_split_to_table(body, ' ') w, pairs(id) WHERE {A} = 'red' AND twice > 1",
+    f"SELECT id, r.a FROM t, jsonb_to_record(jsonb_build_object('a', t.k)) AS r(a int) WHERE {A} = 'red'",
     f"SELECT id, w.* FROM t, string_to_table(body, ' ') WITH ORDINALITY w WHERE {A} = 'red'",
     "SELECT t.id, v FROM t, LATERAL (VALUES ('m', answer(t.body, 'colour?')), ('n', t.body)) x(name, v)",
     # outputs without a name

@@ -51,9 +51,9 @@ def _name_columns(item: Tree, columns: Mapping[str, Sequence[str]]) -> dict[str,
     """`t, f(t.a) AS x` becomes `t, LATERAL f(t.a) AS x(x)`; return the column whose value is that of the item alone."""
     call = item.functions[0].list.items[0].func_call
     name = names_of(call.funcname)[-1] if call.funcname else ""
+    item.lateral |= name != "unnest" and any(node.DESCRIPTOR.name == "ColumnRef" for node in walk(call))
     if item.is_rowsfrom or item.coldeflist or name not in columns:
         return {}
-    item.lateral = item.lateral or any(node.DESCRIPTOR.name == "ColumnRef" for node in walk(call))
     item.alias.aliasname = item.alias.aliasname or name
     names = [*(columns[name] or [item.alias.aliasname]), *(["ordinality"] if item.ordinality else [])]
     for called in names[len(item.alias.colnames) :]:
@@ -65,10 +65,13 @@ def _name_columns(item: Tree, columns: Mapping[str, Sequence[str]]) -> dict[str,
 def _read_values(tree: Tree, values: Mapping[str, str], find: Find) -> None:
     """`e` becomes `e.value` where it is a function in FROM that gives one column, and no column is called so."""
     named = {name for node in walk(tree) for name in _names_in(node, find)} if values else set()
-    for node in walk(tree) if values else ():
-        path = names_of(node.fields) if node.DESCRIPTOR.name == "ColumnRef" else ()
+    for part in walk(tree, wrapped=True) if values else ():
+        target, read = part.res_target, part.column_ref
+        if target.val.HasField("column_ref"):
+            target.name = target.name or names_of(target.val.column_ref.fields)[-1]
+        path = names_of(read.fields)
         if len(path) == 1 and path[0] in values and path[0] not in named:
-            node.fields.add().string.sval = values[path[0]]
+            read.fields.add().string.sval = values[path[0]]
 
 
 def _names_in(node: Tree, find: Find) -> Iterable[str]:
@@ -122,7 +125,8 @@ def _write_dependent_keys(select: Tree, find: Find) -> None:
     keys = {names_of(key.column_ref.fields) for key in select.group_clause}
     if not all(key.HasField("column_ref") for key in select.group_clause):
         return
-    parts = [*select.target_list, *select.sort_clause, select.having_clause]
+    later = (*select.sort_clause, *select.distinct_clause, *select.window_clause)
+    parts = (*select.target_list, *later, select.having_clause)
     read = dict.fromkeys(names_of(n.fields) for part in parts for n in walk(part) if n.DESCRIPTOR.name == "ColumnRef")
     for item in _tables_of(select.from_clause):
         relation, alias = find((item.schemaname, item.relname)), item.alias.aliasname or item.relname
@@ -152,9 +156,9 @@ def _name_outputs(select: Tree) -> None:
     """Write what PostgreSQL calls the outputs that have no name, where no other is called so."""
     outputs = [target.res_target for target in select.target_list]
     names = [output.name or _name_of(output.val)[0] for output in outputs]
-    seen = Counter(names)
+    seen = Counter(map(str.casefold, names))
     for output, name in zip(outputs, names, strict=True):
-        if not output.name and seen[name] == 1 and not output.val.HasField("column_ref"):
+        if not output.name and seen[name.casefold()] == 1 and not output.val.HasField("column_ref"):
             output.name = name
 
 
