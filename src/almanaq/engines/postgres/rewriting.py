@@ -14,6 +14,7 @@ _NAMED = {
     "json_scalar_expr": "json_scalar",
 }
 """What PostgreSQL calls an output that is an expression of a kind."""
+_ITEMS = {"Alias": "aliasname", "RangeVar": "relname"}
 
 
 def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]], find: Find) -> None:
@@ -63,7 +64,9 @@ def _name_columns(item: Tree, columns: Mapping[str, Sequence[str]]) -> dict[str,
 
 
 def _read_values(tree: Tree, values: Mapping[str, str], find: Find) -> None:
-    """`e` becomes `e.value` where it is a function in FROM that gives one column, and no column is called so."""
+    """`e` becomes `e.value` where it is a function in FROM that gives one column, and nothing else is called so."""
+    items = Counter(getattr(node, _ITEMS.get(node.DESCRIPTOR.name, ""), "") for node in walk(tree))
+    values = {item: value for item, value in values.items() if items[item] == 1}
     named = {name for node in walk(tree) for name in _names_in(node, find)} if values else set()
     for part in walk(tree, wrapped=True) if values else ():
         target, read = part.res_target, part.column_ref
