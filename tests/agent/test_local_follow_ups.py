@@ -216,3 +216,99 @@ def test_rows_of_a_conversation_are_found_again_by_what_tells_them_apart(sources
 )
 def test_rows_that_nothing_tells_are_not_guessed(sources, source, turns):
     assert last_of(sources[source], *turns).status in ("clarify", "no_query")
+
+
+BOATS = {
+    "boats": {
+        "boat": ["Alk", "Brise", "Cora", "Dorsch", "Elfe", "Fink", "Gull", "Hai"],
+        "harbour": ["Kiel", "Kiel", "Genua", "Genua", "Brest", "Kiel", "Genua", "Brest"],
+        "rig": ["sloop", "ketch", "sloop", "yawl", "ketch", "sloop", "sloop", "yawl"],
+        "price": [31, 52, 21, 73, 54, 95, 36, 67],
+        "launched": [date(2001 + i, 1 + i, 3) for i in (4, 1, 6, 2, 7, 0, 5, 3)],
+        "cabins": [3, 4, 0, 6, 2, 8, 1, 5],
+        "skipper": ["Ida", "Bo", "Ida", "Cem", "Bo", "Ida", "Dan", "Eve"],
+        "length": [9, 12, 7, 15, 11, 19, 8, 14],
+        "fee_month": [5, 6, 5, 6, 7, 5, 6, 7],
+    }
+}
+KIEL, COUNT = "which boats are in Kiel?", "how many boats are in Kiel?"
+PER_HARBOUR, AT_KIEL = "how many boats are there per harbour?", "FROM boats WHERE harbour = 'Kiel'"
+HARBOURS = "SELECT harbour FROM boats GROUP BY harbour HAVING"
+IDA = "FROM boats WHERE skipper = 'Ida'"
+
+
+@pytest.fixture(scope="module")
+def boats():
+    with almanaq.connect(BOATS, model="local") as connection:
+        yield connection
+
+
+def column_of(rows, wanted):
+    return any(list(column) == [row[0] for row in wanted] for column in zip(*rows, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("turns", "sql"),
+    [
+        ([KIEL, "average price"], f"SELECT AVG(price) {AT_KIEL}"),
+        ([COUNT, "what is the average price?"], f"SELECT AVG(price) {AT_KIEL}"),
+        ([KIEL, "how many are sloop?"], f"SELECT COUNT(*) {AT_KIEL} AND rig = 'sloop'"),
+        ([KIEL, "which skippers?"], f"SELECT skipper {AT_KIEL}"),
+        ([COUNT, "the skippers"], f"SELECT skipper {AT_KIEL}"),
+        ([COUNT, "the cheapest"], f"SELECT boat {AT_KIEL} ORDER BY price LIMIT 1"),
+        ([KIEL, "all harbours"], "SELECT boat FROM boats"),
+        (["average price per harbour", "above 50"], f"{HARBOURS} AVG(price) > 50"),
+        ([KIEL, "the others"], "SELECT boat FROM boats WHERE harbour <> 'Kiel'"),
+        (["what is the price of Alk?", "and the price of all boats in Kiel?"], f"SELECT price {AT_KIEL}"),
+        ([KIEL, "more expensive ones"], f"SELECT boat {AT_KIEL} ORDER BY price DESC"),
+        ([KIEL, "which skippers have paid late?", "how many are they?"], f"SELECT COUNT(*) {AT_KIEL}"),
+        (["average price in Kiel", "which is the most expensive?"], "SELECT 'Fink'"),
+    ],
+)
+def test_what_may_be_of_the_rows_found_or_of_all_is_offered_for_these_first(boats, turns, sql):
+    reply = last_of(boats, *turns)
+    assert reply.status == "clarify", reply.suql
+    assert column_of(list(reply.readings[0].run()), boats.sql(sql).rows), reply.answer
+
+
+@pytest.mark.parametrize(
+    ("turns", "sql"),
+    [
+        ([KIEL, "how many boats is that?"], "SELECT 3"),
+        ([COUNT, "in all harbours"], "SELECT 8"),
+        ([COUNT, "in each harbour"], "SELECT COUNT(*) AS n FROM boats GROUP BY harbour ORDER BY n DESC"),
+        ([PER_HARBOUR, "only harbours with more than 2"], f"{HARBOURS} COUNT(*) > 2"),
+        ([PER_HARBOUR, "with fewer than 3 boats"], f"{HARBOURS} COUNT(*) < 3"),
+        (["boats with more than 2 cabins", "more than 5"], "SELECT boat FROM boats WHERE cabins > 5"),
+        ([KIEL, "the first one", "and in Genua?"], "SELECT boat FROM boats WHERE harbour = 'Genua'"),
+        (["which skipper has the fewest boats?", "and in Kiel?"], "SELECT 'Bo'"),
+        (["the 3 cheapest boats", "sort by cabins"], "SELECT * FROM (VALUES ('Cora'), ('Gull'), ('Alk'))"),
+        ([KIEL, "sort by rig and launched"], f"SELECT boat {AT_KIEL} ORDER BY rig, launched"),
+        ([KIEL, "newest first"], f"SELECT boat {AT_KIEL} ORDER BY launched DESC"),
+        (["which skipper has the most boats?", "how many cabins does she have?"], f"SELECT SUM(cabins) {IDA}"),
+        (["which skipper has the most boats?", "what is their total price?"], f"SELECT SUM(price) {IDA}"),
+        (["which skipper has the most boats?", "and the fewest?"], "SELECT UNNEST([1, 1, 1])"),
+        ([PER_HARBOUR, "per month"], "SELECT COUNT(*) FROM boats GROUP BY month(launched) ORDER BY month(launched)"),
+        (["average price per harbour", "how many boats each?"], "SELECT UNNEST([3, 3, 2])"),
+        (["which boat is the most expensive?", "in the same harbour"], f"SELECT boat {AT_KIEL}"),
+        (["which boat is the most expensive?", "anything cheaper?"], "SELECT boat FROM boats WHERE price < 95"),
+        (
+            ["average price per harbour", "the other way round"],
+            "SELECT AVG(price) FROM boats GROUP BY harbour ORDER BY 1",
+        ),
+        ([KIEL, "start over", "how many boats?"], "SELECT 8"),
+    ],
+)
+def test_a_turn_gives_what_is_meant_after_those_before_it(boats, turns, sql):
+    reply = last_of(boats, *turns)
+    wanted = boats.sql(sql).rows
+    in_order = "ORDER BY" in sql or "VALUES" in sql
+    rows, wanted = (reply.rows, wanted) if in_order else (sorted(reply.rows), sorted(wanted))
+    assert any(sorted(c) == sorted(r[0] for r in wanted) for c in zip(*rows, strict=True)), reply.answer
+    assert not in_order or column_of(rows, wanted), reply.rows
+
+
+def test_a_kind_that_is_said_to_rank_is_one_or_has_one_that_does(boats):
+    reply = boats.ask("which rig is the longest?")
+    assert {len(list(reading.run())) for reading in reply.readings} == {1}
+    assert any("AVG(length)" in reading.suql for reading in reply.readings)

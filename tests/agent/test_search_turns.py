@@ -240,3 +240,84 @@ def test_what_no_column_says_is_asked_of_the_row_s_texts(hotels: almanaq.Connect
     reply = chat.ask(said)
     assert names(reply) == {NAMES[4]}
     assert "answer(reviews, " in (reply.suql or "")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("said", ["nothing above {}", "not above {}"])
+def test_what_nothing_is_to_be_is_denied(hotels: almanaq.Connection, said: str, step: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all hotels")
+    fits = {row["name"] for row in ROWS if STEPS.index(row["price"]) <= STEPS.index(step)}
+    assert names(chat.ask(said.format(step))) == fits
+
+
+@pytest.mark.parametrize("said", ["how many are left?", "how many would that be?", "so how many is that?"])
+def test_what_was_found_is_counted(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    assert chat.ask(said).rows == ((sum(row["location"] == "Salem" for row in ROWS),),)
+
+
+@pytest.mark.parametrize("said", ["golf would be fine too", "golf is ok as well"])
+def test_a_value_that_is_fine_too_is_another_one(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if {"spa", "golf"} & set(row["styles"])}
+
+
+def test_what_stands_instead_of_a_value_replaces_it(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels")
+    assert names(chat.ask("golf instead of spa")) == {row["name"] for row in ROWS if "golf" in row["styles"]}
+
+
+def test_a_turn_drops_one_thing_and_asks_for_another(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("all cheap hotels in Salem")
+    fits = {row["name"] for row in ROWS if row["location"] == "Salem" and "family" in row["styles"]}
+    assert names(chat.ask("the price is no issue, but family please")) == fits
+
+
+@pytest.mark.parametrize("said", ["too expensive", "that is too expensive for me"])
+def test_less_is_wanted_of_what_is_too_much(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    shown = {row["name"] for row in ROWS if row["price"] == "moderate"}
+    assert names(chat.ask("all moderate hotels")) == shown
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if row["price"] == "cheap"}
+
+
+@pytest.fixture(scope="module")
+def restaurants() -> Iterator[almanaq.Connection]:
+    with almanaq.connect("sample:restaurants", model="local", cache=False) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    "said", ["noise is no problem", "without the quiet", "it need not be quiet", "loud is fine too"]
+)
+def test_a_wish_is_given_up_in_other_words(restaurants: almanaq.Connection, said: str) -> None:
+    chat = restaurants.chat()
+    assert "answer(" in (chat.ask("quiet Thai restaurants").suql or "")
+    reply = chat.ask(said)
+    assert "answer(" not in (reply.suql or "answer(")
+    assert names(reply) <= names(restaurants.ask("all Thai restaurants"))
+
+
+@pytest.mark.parametrize("said", ["it should be lively and loud", "not quiet"])
+def test_no_wish_stands_beside_its_opposite(restaurants: almanaq.Connection, said: str) -> None:
+    chat = restaurants.chat()
+    chat.ask("quiet Thai restaurants")
+    assert "is this restaurant quiet?') = 'Yes'" not in (chat.ask(said).suql or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("nowhere noisy, in Palo Alto", "noisy restaurants, in Palo Alto"),
+        ("not one where you wait forever, in Palo Alto", "restaurants where you wait forever, in Palo Alto"),
+    ],
+)
+def test_a_denied_wish_is_the_wish_with_no(restaurants: almanaq.Connection, said: str, meant: str) -> None:
+    asked = [(restaurants.ask(each).suql or "").split("answer(")[-1] for each in (said, meant)]
+    assert "= 'No'" in asked[0]
+    assert "= 'Yes'" in asked[1]

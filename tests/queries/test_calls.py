@@ -60,6 +60,17 @@ def rows(engine: str) -> Asked:
         ("SELECT count(*) OVER (PARTITION BY CASE WHEN stars = 1 THEN answer(body, 'n?') END) FROM t", 4),
         ("SELECT city, max(answer(body, 'n?')) FILTER (WHERE stars = 1) FROM t GROUP BY city", 4),
         ("SELECT DISTINCT CASE WHEN stars = 1 THEN answer(answer(body, 'calm?'), 'n?') END FROM t", 6),
+        (
+            "SELECT n FROM (SELECT answer(body, 'n?') AS n, row_number() OVER (PARTITION BY city ORDER BY id) AS r "
+            "FROM t) AS d WHERE r = 1",
+            2,
+        ),
+        (
+            "SELECT n FROM (SELECT answer(body, 'n?') AS n, stars, rank() OVER (ORDER BY id) AS r FROM t) AS d "
+            "WHERE r <= 5 AND stars > 1",
+            3,
+        ),
+        ("SELECT (SELECT answer(u.body, 'n?') FROM t AS u WHERE u.stars = t.id ORDER BY u.id LIMIT 1) FROM t", 4),
         ("SELECT id FROM t WHERE stars < 4 OR answer(body || answer(body, 'n?'), 'calm?') = 'Yes'", 8),
     ],
 )

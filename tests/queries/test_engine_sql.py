@@ -28,6 +28,9 @@ INSERT INTO places VALUES
     (6, 'Älmhult', NULL, 'high', NULL, ARRAY['y', 'y'], NULL);
 CREATE TABLE visits (place int, who text, notes text);
 INSERT INTO visits VALUES (1, 'Ann', 'calm=No'), (1, 'Bob', NULL), (3, 'Ann', 'calm=Yes'), (9, 'Eve', 'calm=Yes');
+CREATE SCHEMA old;
+CREATE TABLE old.visits (place int, notes text);
+INSERT INTO old.visits VALUES (1, 'calm=Yes'), (3, 'calm=No'), (4, NULL);
 """
 ANSWER_ON_POSTGRES = """
 CREATE FUNCTION answer(t text, q text) RETURNS text LANGUAGE sql AS
@@ -78,7 +81,18 @@ BOTH = (
     f"WITH w (number) AS (SELECT * FROM places WHERE {CALM} = 'Yes') SELECT w.*, v.stars FROM w, w AS v(n) "
     "WHERE v.n = w.number ORDER BY number",
 )
+ONE_NAME_IN_TWO_SCHEMAS = (
+    "SELECT old.visits.place FROM old.visits WHERE EXISTS (SELECT 1 FROM {schema}.visits WHERE "
+    "{schema}.visits.place = old.visits.place AND answer({schema}.visits.notes, 'calm?') = 'Yes') ORDER BY 1",
+    "SELECT old.visits.place, (SELECT count(*) FROM {schema}.visits WHERE {schema}.visits.place = old.visits.place "
+    "AND answer({schema}.visits.notes, 'calm?') = 'No') AS n FROM old.visits ORDER BY 1",
+    "SELECT old.visits.notes, {schema}.visits.who FROM old.visits, {schema}.visits "
+    "WHERE old.visits.place = {schema}.visits.place AND answer(old.visits.notes, 'calm?') = 'Yes' ORDER BY 2",
+    "WITH visits AS (SELECT * FROM visits WHERE place < 3) SELECT count(*) FROM {schema}.visits "
+    "WHERE answer(notes, 'calm?') IS NOT NULL AND place NOT IN (SELECT place FROM visits)",
+)
 DUCKDB = (
+    *(sql.format(schema="main") for sql in ONE_NAME_IN_TWO_SCHEMAS),
     "FROM visits",
     "VALUES (1, 'a'), (2, 'b')",
     "SELECT format('{}', id) AS f, len(tags), tags[-1], 7 // 2 FROM places ORDER BY ALL",
@@ -110,6 +124,7 @@ DUCKDB = (
     f"SELECT id, unnest(tags) AS tag, {CALM} AS calm FROM places ORDER BY ALL",
 )
 POSTGRES = (
+    *(sql.format(schema="public") for sql in ONE_NAME_IN_TWO_SCHEMAS),
     "TABLE visits",
     "VALUES (1, 'a'), (2, 'b')",
     "SELECT FROM visits",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.stages import ROW
-from almanaq.suql.syntax.nodes import is_comma, nodes_of
+from almanaq.suql.syntax.nodes import aliased, derived, is_comma, nodes_of, quoted
 
 # --- statements between two steps -------------------------------------------------------------------------------------
 
@@ -80,7 +81,26 @@ def write_for_postgres(tree: exp.Expr) -> exp.Expr:
             join.set("kind", "CROSS")  # a comma binds less than JOIN: later conditions would not see the item before it
     for node in nodes_of(tree, exp.EQ):
         _compare_addresses(node)
+    for dot in reversed(nodes_of(tree, exp.Dot)):
+        row = dot.this.unnest()
+        row = row.this if isinstance(row, exp.Cast) else row
+        pairs = {pair.this.name: pair.expression for pair in row.expressions} if isinstance(row, exp.Struct) else {}
+        if (value := pairs.get(dot.expression.name)) is not None:
+            dot.replace(exp.paren(value))
+    for row in reversed(nodes_of(tree, exp.Struct)):
+        row.replace(_write_row(row))
     return tree
+
+
+def _write_row(row: exp.Struct) -> exp.Expr:
+    """Write a STRUCT as a row that has its names: `(SELECT r FROM (SELECT x AS a) AS r)`; `ROW(x)` cast to a type."""
+    fields = [(pair.this.name, pair.expression) for pair in row.expressions]
+    if isinstance(row.parent, exp.Cast) and row.parent.to.this is exp.DType.USERDEFINED:
+        return exp.Anonymous(this="ROW", expressions=[value for _, value in fields])
+    name = next(name for n in itertools.count() if (name := f"row_{n}") not in dict(fields))
+    inner = exp.Select(expressions=[aliased(value, field) for field, value in fields])
+    select = exp.Select(expressions=[exp.column(quoted(name))], from_=exp.From(this=derived(inner, name)))
+    return exp.Subquery(this=select)
 
 
 def _compare_addresses(node: exp.EQ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from dataclasses import dataclass
 
@@ -13,8 +12,16 @@ from sqlglot.optimizer.qualify_tables import qualify_tables
 
 from almanaq.errors import QueryError, UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.catalog.answer_types import answer_type
-from almanaq.suql.catalog.relations import Catalog, Relation, as_written, fold, schema_of, typed
+from almanaq.suql.catalog.relations import Catalog, as_written, fold, schema_of, typed
 from almanaq.suql.catalog.sources import columns_of, enclosing_selects, find_cte, find_source, from_items
+from almanaq.suql.items import (
+    flatten_joins,
+    inline_correlated_members,
+    name_relations,
+    rename_hidden_aliases,
+    write_fields,
+    write_rows,
+)
 from almanaq.suql.language import Language
 from almanaq.suql.syntax.nodes import (
     aliased,
@@ -54,10 +61,9 @@ class BoundQuery:
 
 def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
     """Return a query, which is changed, with every name resolved, stars written out, and types known."""
-    _flatten_joins(tree)
+    flatten_joins(tree)
     _fold_names(tree, dialect)
-    named = _name_relations(tree, catalog)
-    _strip_schemas(tree, named)
+    named = name_relations(tree, catalog)
     schema = schema_of(named.values(), dialect)
     _name_unnested(tree)
     _qualify_row_ids(tree, catalog)
@@ -69,13 +75,15 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
         _write_using(block, catalog, dialect)
     _select_renamed_members(tree)
     _prefer_columns(tree, catalog, dialect)
-    while sum(_expand_stars(block, catalog) for block in nodes_of(tree, exp.Select)[::-1]):
+    while write_fields(tree, catalog) + sum(_expand_stars(b, catalog) for b in nodes_of(tree, exp.Select)[::-1]):
         pass  # what a member of WITH shows may be known only now
+    write_rows(tree, catalog, dialect)
     _name_outputs(tree)
     try:
         tree = qualify_tables(tree, dialect=dialect)
-        _rename_hidden_aliases(tree)
+        rename_hidden_aliases(tree)
         tree = qualify_columns(tree, schema, dialect=dialect, allow_partial_qualification=True)
+        inline_correlated_members(tree)
     except (OptimizeError, ParseError) as error:
         raise UnknownNameError(str(error).splitlines()[0]) from error
     except MISREAD as error:
@@ -103,72 +111,12 @@ def mark_functions(tree: exp.Expr, language: Language) -> None:
             node.replace(made)
 
 
-def _flatten_joins(tree: exp.Query) -> None:
-    """`FROM ((a JOIN b ON c) JOIN d ON e)` becomes `FROM a JOIN b ON c JOIN d ON e`: the same, and a list of items."""
-    for block in nodes_of(tree, exp.Select):
-        from_ = block.args.get("from_")
-        while from_ is not None and (inner := _unwrap_joins(from_.this)) is not None:
-            joins = [join.pop() for join in inner.args.get("joins") or ()]
-            block.set("joins", [*joins, *(block.args.get("joins") or ())])
-            from_.set("this", inner)
-
-
-def _unwrap_joins(item: exp.Expr) -> exp.Expr | None:
-    within = item.this if isinstance(item, exp.Paren | exp.Subquery) and not item.alias else None
-    if isinstance(within, exp.Table | exp.Values | exp.Unnest | exp.Lateral) or (
-        isinstance(within, exp.Subquery) and (within.alias or within.args.get("joins"))
-    ):
-        inner: exp.Expr = item.this
-        for join in item.args.get("joins") or ():
-            inner.append("joins", join.pop())
-        return inner
-    return item if isinstance(item, exp.Table) and item.args.get("joins") else None
-
-
 def _fold_names(tree: exp.Query, dialect: str) -> None:
     for identifier in nodes_of(tree, exp.Identifier):
         if isinstance(identifier.parent, _HOLDERS):
             identifier.meta["spelled"] = identifier.name
             identifier.set("this", fold(identifier.name, dialect, quoted=bool(identifier.args.get("quoted"))))
             identifier.set("quoted", True)
-
-
-def _name_relations(tree: exp.Query, catalog: Catalog) -> dict[str, Relation]:
-    named: dict[str, Relation] = {}
-    for table in nodes_of(tree, exp.Table):
-        if not isinstance(table.this, exp.Identifier) or find_cte(table) is not None:
-            continue
-        relation = catalog.find(".".join(part.name for part in table.parts))
-        if relation is None:
-            raise UnknownNameError(catalog.unknown(table.name))
-        called = table.name
-        table.meta["place"] = tuple(part.name for part in table.parts)
-        for part in ("db", "catalog"):
-            table.set(part, None)
-        table.set("this", quoted(relation.name))
-        if table.args.get("alias") is None:
-            table.set("alias", table_alias(called))
-        elif table.args["alias"].this is None:
-            table.args["alias"].set("this", quoted(called))
-        named[relation.name] = relation
-    return named
-
-
-def _strip_schemas(tree: exp.Query, named: dict[str, Relation]) -> None:
-    """Leave the schema out before columns, `s.t.c`, where it is one of an item of FROM; else `s` may be a struct."""
-    if not named:
-        return
-    for reference in nodes_of(tree, exp.Column):
-        if reference.args.get("db") is None:
-            continue
-        before = [part.name.lower() for part in reference.parts[:-1]]
-        for select in enclosing_selects(reference):
-            for item in from_items(select):
-                place = [part.lower() for part in item.meta.get("place", ())]
-                alias = item.alias_or_name.lower()
-                if isinstance(item, exp.Table) and place[-len(before) :] == before and alias == before[-1]:
-                    reference.set("db", None)
-                    reference.set("catalog", None)
 
 
 def _mark_laterals(tree: exp.Query, catalog: Catalog) -> None:
@@ -520,43 +468,3 @@ def _make_unresolved_error(column: exp.Column, block: exp.Select | None, catalog
         return UnknownNameError(f"the column {column.name!r} is ambiguous: write {choices}")
     known = [name for names in holders.values() for name in names]
     return UnknownNameError(f"no column named {column.name!r}{suggest(column.name, known, as_written)}")
-
-
-def _rename_hidden_aliases(tree: exp.Query) -> None:
-    """Give a FROM item that hides one around it an alias of its own: a name then means the same wherever it moves.
-
-    An item of a derived table, or of a member of WITH, may move to the block that reads it.
-    """
-    read: dict[int, list[exp.Column]] = {}
-    for reference in nodes_of(tree, exp.Column):
-        item = find_source(reference.table, reference) if reference.table else None
-        if item is not None:
-            read.setdefault(id(item), []).append(reference)
-    for block in nodes_of(tree, exp.Select):
-        around: set[str] = set()
-        for select in itertools.islice(enclosing_selects(block), 1, None):
-            items = list(from_items(select))
-            nested = not any(is_within(block, part) for part in (*items, select.args.get("with_")) if part)
-            around |= {name for item in items for name in (_aliases_in(item) if nested else [item.alias_or_name])}
-        for item in from_items(block):
-            alias = item.alias_or_name
-            if not alias or alias not in around:
-                continue
-            taken = around | {name for other in from_items(block) for name in _aliases_in(other)}
-            new = next(name for n in itertools.count(1) if (name := f"{alias}_{n}") not in taken)
-            item.args["alias"].set("this", quoted(new))
-            for reference in read.get(id(item), ()):
-                reference.set("table", quoted(new))
-
-
-def _aliases_in(item: exp.Expr) -> set[str]:
-    """Return the alias of a FROM item, and those of the items that it is made of."""
-    found, pending, seen = set[str](), [item], set[int]()
-    while pending:
-        at = pending.pop()
-        found.add(at.alias_or_name)
-        holder = find_cte(at) if isinstance(at, exp.Table) else at
-        if holder is not None and id(holder) not in seen:  # a recursive member reads itself
-            seen.add(id(holder))
-            pending += [inner for block in nodes_of(holder, exp.Select) for inner in from_items(block)]
-    return found

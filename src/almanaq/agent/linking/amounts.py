@@ -17,7 +17,10 @@ _SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)(k|m|bn|b|st|nd|rd|th)?")
 _CURRENCIES = ("$", "€", "£")
 _MORE, _LESS = ("more", "higher", "greater", "larger", "bigger", "better"), ("less", "lower", "fewer", "smaller")
 _ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
-_SIGNS = {"after": ">", "since": ">=", "before": "<", "until": "<=", "by": "<=", "from": ">="}
+_SIGNS = {"since": ">=", "until": "<="} | dict.fromkeys(("after", "later than", "newer than", "younger than"), ">")
+_SIGNS |= dict.fromkeys(("before", "earlier than", "older than"), "<")
+for _at in ("on", "in", "at"):
+    _SIGNS |= {f"{_at} or after": ">=", f"{_at} or before": "<=", f"after or {_at}": ">=", f"before or {_at}": "<="}
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
 _ONWARD = ("on", "onward", "onwards")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
@@ -106,7 +109,7 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         found = number_at(tokens, i)
         if found is None:
             end, unit = _unit(tokens, i + 1)
-            if token.folded == "in" and len(unit) > 1:
+            if token.folded == "in" and len(unit) > 1 and unit != "old":
                 yield Span(i, end, "silent", (unit,), 1.0 * (end - i), "unit")  # "in square km"
             continue
         value, last = found
@@ -183,7 +186,7 @@ def _comparative_before(tokens: Sequence[Token], at: int) -> tuple[int, str] | N
 
 
 def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
-    negated = first and tokens[first - 1].folded in ("not", "no") and sign in _FLIPPED
+    negated = first and tokens[first - 1].folded in ("not", "no", "nothing") and sign in _FLIPPED
     at = last
     while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "or", "equal", "to", *_CURRENCIES):
         if number_at(tokens, at):
@@ -216,9 +219,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        if (
-            token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded
-        ):  # "more in A or in B?"
+        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or B?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
@@ -239,11 +240,8 @@ def orders(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
     for span in superlatives(tokens[:-1]):
         meant: Superlative = span.meanings[0]
-        if (
-            tokens[span.last].folded != "first"
-            or meant.limit is not None
-            or not (span.first and span.last - span.first < 4)
-        ):
+        placed = span.last - span.first < 4 and (span.first or span.last + 2 >= len(tokens))
+        if tokens[span.last].folded != "first" or meant.limit is not None or not placed:
             continue
         down = meant.extreme in ("most", "top", "common")
         if meant.extreme == "measured" and meant.measured:
@@ -254,7 +252,8 @@ def orders(tokens: Sequence[Token]) -> Iterator[Span]:
 
 def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) -> Iterator[Span]:
     """Yield a superlative alone, with the number beside it, and with an ordinal before it."""
-    before = number_at(tokens, first - 1) if first else None
+    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", tokens[first - 1].folded) if first else None
+    before = number_at(tokens, first - 1) if first and not ordinal else None
     after = number_at(tokens, last)
     made = (plain.extreme, plain.measured)
     score = 1.02
@@ -267,8 +266,7 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
             first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05
         )
     nth = _ORDINALS.get(tokens[first - 1].folded) if first else None
-    if first and nth is None and (ordinal := re.fullmatch(r"(\d+)(?:nd|rd|th)", tokens[first - 1].folded)):
-        nth = int(ordinal[1])
+    nth = int(ordinal[1]) if ordinal else nth
     if nth is not None:
         yield Span(first - 1, last, "superlative", (Superlative(*made, 1, nth - 1),), score * (last - first + 1) + 0.05)
     yield Span(first, last, "superlative", (plain,), score * (last - first) + 0.02)
@@ -320,15 +318,12 @@ def periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[Spa
                 if begins == last + 1:
                     start = meant.start if not meant.days or until.days else meant.start.replace(year=until.start.year)
                     both = Period("=", start, until.after, days=meant.days if until.days else None)
-                    years = None if meant.year is None or until.year is None else (meant.year, until.year)
-                    how = f"{years[0]}-{years[1]}" if years else ""
-                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15, how)
-        sign = _SIGNS.get(before, "=")
-        if before in ("by", "from"):
-            sign = "="
+                    yield Span(first - 1, end, "period", (both,), 1.05 * (end - first + 1) + 0.15)
+        said = {k: " ".join(token.folded for token in tokens[k:first]) for k in range(max(first - 3, 0), first)}
+        begins = next((k for k, words in said.items() if words in _SIGNS), first)
+        sign = _SIGNS.get(said.get(begins, ""), "=")
         if before == "from" and last < len(tokens) and tokens[last].folded in _ONWARD:
-            sign, last = ">=", last + 1
-        begins = first - 1 if sign != "=" else first
+            sign, begins, last = ">=", first - 1, last + 1
         of = Period(sign, meant.start, meant.after, meant.year, meant.days)
         yield Span(begins, last, "period", (of,), 1.0 * (last - begins) + 0.05)
 

@@ -32,6 +32,8 @@ _PADDING_OF = {
     "text": frozenset(("status", "type", "category", "name")),
 }
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
+_KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
+"""Silent words that may be values: "full members", but not "the full list"."""
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
 
@@ -123,10 +125,11 @@ def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     for i, token in enumerate(tokens):
         article = token.text != "A" or not i  # "berth A"
+        verb = "verb" if token.folded in known.verbs_of_having else ""
         if (token.folded in known.silent and article) or not token.is_word:
-            yield Span(i, i + 1, "silent", (), _SILENT)
-        elif token.folded in known.verbs_of_having:
-            yield Span(i, i + 1, "silent", (), _HAVING, "verb")
+            yield Span(i, i + 1, "silent", (), _SILENT, verb)
+        elif verb:
+            yield Span(i, i + 1, "silent", (), _HAVING, verb)
         else:
             yield Span(i, i + 1, "unknown", (), _UNKNOWN)
 
@@ -148,6 +151,9 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if kind == "count" and not _counts(tokens, first, index):
                 continue
+            after = tuple(token.stem for token in tokens[last : last + 1])
+            if kind == "distinct" and last - first > 1 and index.relations_named(after):
+                continue  # what kinds of jobs there are, a column of jobs says
             if kind == "share" and first and tokens[first - 1].folded in ("highest", "lowest", "average", "largest"):
                 continue
             each = _PHRASE_SCORES.get(kind, 1.0)
@@ -159,6 +165,8 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
 def _counts(tokens: Sequence[Token], at: int, index: CatalogIndex) -> bool:
     """Return whether "number of" counts: not where "number" belongs to a column, as in "phone number of"."""
     word = tokens[at].folded
+    if word == "amount" and index.columns_named(("amount",)):
+        return False
     if word not in ("number", "numbers", "count", "amount") or not at:
         return True
     before = tokens[at - 1]
@@ -257,7 +265,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 continue
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]
-            functional = all(_is_function_word(t) for t in inside)
+            functional = all(_is_function_word(t) and not _KIND.match(question, t.start) for t in inside)
             around = (*tokens[max(first - 1, 0) : first], *tokens[last : last + 1])
             beside = {t.stem for t in around if not is_plural(t)}
             spelled = signed_alike(index.values_spelled(text), question, token.start, tokens[last - 1].end)

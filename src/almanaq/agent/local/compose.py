@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import takewhile
 
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
-from almanaq.agent.linking.english import english
+from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
@@ -27,7 +26,7 @@ _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
-    "listed table tables database data records".split()
+    "listed table tables database data records located yet now currently".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -38,6 +37,9 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
+_NO_AGENT = _TIES | {"is", "are", "was", "were"}
+_OPENING = frozenset(("", "the", "list", "show", "all", "of", "any"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
 
@@ -80,11 +82,65 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
+        things = spec.distinct or any(each.find(exp.Distinct, exp.Select) for each in spec.expressions())
+        if self.conditions.joined and things:
+            self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
+        self._doubt_things(spec)
+        self._doubt_verbs()
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _doubt_things(self, spec: QuerySpec) -> None:
+        """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
+        unique = self.world.is_unique(self.world.index.name_of(self.main))
+        if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and self.names_main)):
+            self.choices.doubt(0.6, "rows that are not so, or things that never are")
+        unnamed = not (spec.measures or spec.groups or unique)
+        inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
+        if not (spec.distinct or inner or (unnamed and not self.searches)):
+            return
+        said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
+        opens = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), 0)
+        if _SOLELY & {*said[opens:]} or (spec.distinct and "all" in said[opens + 1 :]):
+            self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
+        if (spec.distinct or spec.measures) and any(test.negated for test in self.conditions.tests):
+            self.choices.doubt(0.4, "things with rows that are not so, or without any that is")
+
+    def _doubt_verbs(self) -> None:
+        """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
+        items = self.sentence.items
+        last = max((k for k, item in enumerate(items) if item.kind != "silent"), default=-1)
+        elsewhere = self.counts and not self.names_main and bool(self.world.details_of(self.main))
+        for k, item in enumerate(items):
+            word = self.sentence.text(k)
+            acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
+            told = word in _BARE or self._is_explained(k)
+            if item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
+                self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
+                return
+
+    def _is_explained(self, k: int) -> bool:
+        """Return whether a verb says what the rows are, or ties what stands beside it."""
+        sentence, verb = self.sentence, self.sentence.text(k)
+        if any(share_root(verb, own) or own in english().verbs.get(verb, ()) for own in relation_words(self.main)):
+            return True
+        before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
+        kind = sentence.items[before].kind if before is not None else ""
+        if after is not None and sentence.items[after].kind != "and":
+            said = kind if before == k - 1 else "" if sentence.text(k - 1) in _OPENING else "table"
+            noun = after == k + 1 and sentence.items[after].kind in ("table", "noun", "column", "aggregate")
+            return not noun or said in ("table", "noun", "value", "column")
+        held = kind == "column" and bool(self.groups or not self.measures)
+        if held or sentence.text(0) == "when" or sentence.items[k - 1].how == "verb":
+            return True  # "which sorts are grown"; the day is shown on which it was so; "came out" is one verb
+        # "Films that Ada Byron made", "where do growers live", but not "members from York came", "was Fox borrowed".
+        if any(sentence.text(j) in ("do", "does", "did") for j in range(k - 1)):
+            shows = bool(self.shown or self.conditions.tests)  # "what do growers eat" asks for what no row says
+            return shows and before == k - 1 and kind in ("table", "noun", "value")
+        return before == k - 1 and kind == "value" and sentence.text(before - 1) not in _NO_AGENT
 
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
@@ -189,11 +245,9 @@ class Composer(Ranking):
         tests = self.conditions.tests
         if not tests:
             raise NotComposed
-        verbs = [k for k in range(len(self.sentence.items)) if self.sentence.text(k) in _BEING]
-        after = [t for t in tests if any(v > i and t.place > v for v in verbs)]
-        after = after or [max(tests, key=lambda t: t.place)]
-        self.conditions.tests = [t for t in tests if t not in after]
-        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in after))
+        part = self._part_of_share(i)
+        self.conditions.tests = [t for t in tests if t not in part]
+        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in part))
         first = self.sentence.neighbour(i, 1)
         of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
         if of_figure and not (self.measures and isinstance(self.measures[-1], exp.Sum)):
@@ -213,6 +267,22 @@ class Composer(Ranking):
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
 
+    def _part_of_share(self, i: int) -> list[Test]:
+        """Return the tests of the rows whose share is asked for; the others are of the rows that it is a share of."""
+        tests = sorted(self.conditions.tests, key=lambda t: t.place)
+        said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
+        verbs = [k for k in range(i + 1, len(said)) if said[k] in _BEING and said[k - 1] not in ("that", "which")]
+        after = [t for t in tests if verbs and t.place > verbs[0]]
+        asked, whole = after or tests, after or tests[-1:]
+        of_rest = [k for k in range(i + 1, len(said)) if said[k] in ("among", "within", "of all")]
+        of_rest += [i] if "as" in said[max(i - 2, 0) : i] else []  # "roses as a percentage of all flowers"
+        places = range(asked[0].place + 1, asked[-1].place)
+        ties = [k for k in places if said[k] in _TIES and self.sentence.items[k - 1].kind not in ("silent", "and")]
+        inside, head = ([t for t in asked if at and t.place < at[0]] for at in (of_rest, ties))
+        if inside or not head:
+            return inside or whole
+        return self.choices.pick(("part", i), [(head, 1.0), (whole, 0.97)])  # of all in May, or of all roses
+
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]
         spec = QuerySpec(
@@ -230,18 +300,11 @@ class Composer(Ranking):
                 self._doubt_history()
                 spec = replace(spec, measures=(count(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
-        one_each = self.names_main and not spec.measures and self.world.is_unique(self.world.index.name_of(self.main))
-        if any(test.never for test in self.conditions.tests) and not one_each:
-            self.choices.doubt(0.6, "rows that are not so, or things that never are")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
-        if self.counts and not self.names_main and spec.conditions and self._is_listed_elsewhere():
-            self.choices.doubt(0.5, "rows, or others that lead to them")
         if _OF_ALL.match(self.sentence.links.question):
             self.choices.doubt(0.3, "whether all rows are so")
         if spec.measures and not spec.groups and beside:
             self.choices.doubt(0.4, "it asks which beside a figure")
-        if self._ends_in_verb() and spec.measures and not spec.conditions and not spec.groups:
-            self.choices.doubt(0.4, "a verb of which nothing is known")
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
@@ -275,18 +338,18 @@ class Composer(Ranking):
         computed = [c for measure in self.measures if (c := self.world.column_of(measure)) is not None]
         return any(english().factor(unit, column.unit) != 1 for unit in units for column in (*computed, *self.shown))
 
-    def _is_listed_elsewhere(self) -> bool:
-        """Return whether a verb says that things of a list were recorded or used, which rows of another table say."""
-        acted = any(
-            item.how == "verb" or self.sentence.text(k) in ("recorded", "used", "uses", "use", "listed")
-            for k, item in enumerate(self.sentence.items)
-        )
-        return acted and bool(self.world.details_of(self.main))
-
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
+        tests, alternatives = self.conditions.tests, self._has_alternatives()
+        single = [t for t in tests if not t.negated and self.world.is_single(self.main.name, t.column.relation.name)]
+        if alternatives and len(tests) == len(single) == 2 and not self.extra:
+            yield exp.or_(*(test.condition for test in tests))
+            return
+        valued = [id(test.column) for test in single if isinstance(test.condition, exp.EQ | exp.In)]
+        if alternatives or len(valued) > len({*valued}):
+            self.choices.doubt(0.1, "conditions that are no more than alternatives")
         by_relation: dict[str, list[Test]] = {}
-        for test in self.conditions.tests:
+        for test in tests:
             own = test.column.relation
             if self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
@@ -299,11 +362,16 @@ class Composer(Ranking):
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
 
-    def _ends_in_verb(self) -> bool:
-        """Return whether the last words say something of the rows that means nothing here: "recorded live"."""
-        said = takewhile(lambda item: item.kind == "silent", reversed(self.sentence.items))
-        words = {self.sentence.links.text(item).casefold() for item in said}
-        return any(word.isalpha() and word not in STOPWORDS | _BARE for word in words)
+    def _has_alternatives(self) -> bool:
+        """Return whether "or" stands between what is said of two columns."""
+        items, kinds = self.sentence.items, ("value", "column", "period", "compare")
+        for k in [k for k in range(len(items)) if self.sentence.text(k) == "or"]:
+            sides = [self.sentence.neighbour(k, step, over=("by", "not", "table", "noun")) for step in (-1, 1)]
+            said = [items[i].meanings for i in sides if i is not None and items[i].kind in kinds]
+            of = [{id(getattr(m, "column", getattr(m, "thing", None))) for m in each} for each in said]
+            if len(of) == 2 and not of[0] & of[1]:  # two periods, or two comparisons, are of one column
+                return True
+        return False
 
     def _entity(self) -> Test | None:
         """Return the test that names one row."""
@@ -341,9 +409,6 @@ class Composer(Ranking):
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
-        all_rows = not (spec.conditions or spec.order or self.shown or self.searches)
-        if all_rows and (verbs or self._ends_in_verb()):
-            self.choices.doubt(0.4, "a verb of which nothing is known")
         if not asks and not self.searches:
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -29,7 +30,7 @@ from almanaq.agent.local.spec import (
     text,
 )
 
-_SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
+SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
@@ -51,6 +52,8 @@ class Conditions(Presence):
                 continue
             meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
             sentence.take(i)
+            if self._is_act(i) and self.choices.pick(("act", i), [(True, 1.0), (False, 0.97)]):
+                continue
             last = lists[-1][-1] if lists else None
             if last and last[1] is column and self._are_listed(last[0], i):
                 lists[-1].append((i, column, meant))
@@ -59,11 +62,22 @@ class Conditions(Presence):
         for listed in lists:
             self._add_values(listed)
 
+    def _is_act(self, i: int) -> bool:
+        """Return whether a value may be the verb: who opens most tickets has not most that are open."""
+        items, said = self.sentence.items, [self.sentence.text(k) for k in range(i + 1)]
+        after = [item.kind + item.how for item in items[i + 1 : i + 2]]
+        subject = "value" if i and said[-2] == "they" else items[i - 1].kind if i and said[-2] != "who" else "noun"
+        if stem(said[-1]) != said[-1]:
+            return subject in ("column", "table", "noun") and after == ["superlative"]
+        does = bool({"did", "do", "does"} & {*said[:-2]}) and "have" not in said and after in ([], ["silent"])
+        return does and subject == "value" and self.sentence.links.text(items[i]).islower()
+
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
+        said = {self.sentence.text(k) for k in range(i)}  # "how many in Bern and how many in Basel"
         return all(
             self.sentence.items[k].kind in ("and", "not", "number")
-            or self.sentence.text(k) in _ALTERNATIVES
+            or self.sentence.text(k) in _ALTERNATIVES | said
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
@@ -136,6 +150,7 @@ class Conditions(Presence):
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        self.joined |= "and" in between and not negated
         condition: exp.Expr
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
@@ -146,8 +161,6 @@ class Conditions(Presence):
             for (i, *_), condition in zip(listed, conditions, strict=True):
                 self.tests.append(Test(column, condition, i))
             return
-        if len(conditions) > 1 and "both" in self.sentence.words_before(first, 2):
-            self.choices.doubt(0.1, "both of two values")  # makers of "both vans and buses" have rows of each
         if len(conditions) > 1 and all(isinstance(each, exp.EQ | exp.In) for each in conditions) and not several:
             spelled = [v for each in conditions for v in (each.expressions or [each.args["expression"]])]
             condition = one_of(plain(column), spelled)
@@ -170,7 +183,12 @@ class Conditions(Presence):
         before = self.sentence.neighbour(first, -1, gap=1)
         counted = before is not None and self.sentence.items[before].kind == "count"
         averaged = any(item.meanings in (("AVG",), ("MEDIAN",)) for item in self.sentence.items)
-        if not (counted or averaged) or "and" not in between:
+        said = {self.sentence.text(k) for k in range(first)}
+        again = [k for k in range(first, listed[-1][0]) if self.sentence.text(k) in said]
+        if any(self.sentence.items[k].kind in ("count", "aggregate") for k in again):
+            return True
+        tied = bool(again) and self.sentence.has_kind("count", "aggregate")  # "for dogs and for cats"
+        if not (counted or averaged or tied) or "and" not in between:
             return False
         held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}
         named = {m.value for _, _, meant in listed for m in meant}
@@ -231,7 +249,7 @@ class Conditions(Presence):
         numbers = [self._in_unit(value, comparison.unit, column) for value in comparison.numbers]
         if comparison.sign == "between":
             return exp.Between(this=term, low=number(numbers[0]), high=number(numbers[1]))
-        return _SIGNS[comparison.sign](this=term, expression=number(numbers[0]))
+        return SIGNS[comparison.sign](this=term, expression=number(numbers[0]))
 
     def _in_unit(self, value: float, unit: str, column: LinkedColumn | None) -> float:
         if column is None or not unit:
@@ -269,7 +287,7 @@ class Conditions(Presence):
                     options.append((column, 0.95 * self.world.reach(self.main.name, column)))
                 elif any(role in column.roles for role in roles):
                     options.append((column, 0.85 * self.world.reach(self.main.name, column)))
-        if not options:
+        if not options and comparison.measured is None:  # what is long or old is so by no other amount
             follows = sentence.neighbour(i, 1, gap=1)
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
@@ -364,7 +382,7 @@ class Conditions(Presence):
                 self.choices.doubt(0.6, "the average of all rows, or of those asked for")
             self.sentence.take(i)
             mean = exp.select(aggregate("AVG", column)).from_(table_of(column.relation.name))
-            self._add(i, column, _SIGNS[sign](this=compared(column), expression=mean.subquery()))
+            self._add(i, column, SIGNS[sign](this=compared(column), expression=mean.subquery()))
 
     def _add(self, i: int, column: LinkedColumn, condition: exp.Expr) -> None:
         """Add a test; two of one column with "or" between them are alternatives."""
@@ -417,6 +435,9 @@ class Conditions(Presence):
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
+        if sentence.text(i - 1) == "from" and period.sign == "=" and (period.after - period.start).days == 1:
+            onward = self._within(column, replace(period, sign=">="))
+            within = self.choices.pick(("from", span.first), [(onward, 1.0), (within, 0.97)])
         if period.days is not None and period.sign == "=" and len(years) > 1:
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
@@ -486,7 +507,7 @@ class Conditions(Presence):
             if period.sign == "=" and first != last:
                 return exp.Between(this=own, low=number(first), high=number(last))
             value = last if period.sign in (">", "<=") else first
-            return _SIGNS[period.sign](this=own, expression=number(value))
+            return SIGNS[period.sign](this=own, expression=number(value))
         start, after = self._place_period(column, period)
         if period.sign == "=":
             return exp.and_(

@@ -14,10 +14,11 @@ from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
-from almanaq.agent.local.followups import goes_on, last_query, merge
+from almanaq.agent.local.followups import goes_on, last_query, merge, names_anything
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.recall import recall
 from almanaq.agent.local.references import refers, refers_within, turn_pattern
+from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
@@ -39,6 +40,8 @@ _FEW = 3
 """Words and marks of a turn that may narrow the one before it though nothing in it says so: "cheap ones", "2023?"."""
 _OFFERED = 0.02
 """The probability below which a search is not offered: any words can be asked of texts."""
+_SAYS_NOTHING = frozenset("silent and by aggregate count distinct share superlative order direction".split())
+"""Kinds of spans that name nothing of a source by themselves."""
 _LONGEST = 2000
 _WORDS_KEPT = 3
 _CHOICE = re.compile(
@@ -119,6 +122,8 @@ class LocalDialogue:
         question = turn_pattern("asides").sub("", question[:_LONGEST])
         if failures:
             return Parsed("no_query")
+        begun = [i for i, turn in enumerate(history, 1) if turn_pattern("restart").search(turn.question)]
+        history = history[begun[-1] :] if begun else history
         settled = self.settle(question, catalog, history) or self._answer_first(question, catalog, history)
         return settled or self._decide(question, self.world(catalog), history)
 
@@ -128,6 +133,8 @@ class LocalDialogue:
             return Parsed("query", chosen, asked=history[-1].question)
         if (language := detect_language(question)) is not None:
             return Parsed("no_query", reply=decline_language(language))
+        if turn_pattern("restart").search(question):
+            return Parsed("no_query", reply="All right: what you ask next is read alone.")
         if (about := answer_about_source(question, catalog)) is not None:
             return Parsed("no_query", reply=about)
         pairs = (pair for pair in self._examples if pair[1] is not None)
@@ -167,10 +174,8 @@ class LocalDialogue:
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
         if lost and speaks_of:  # "their" after "only the overdue ones", which was not understood, are those
-            speaks_of = self.stands_alone(history[-1].question, history[:-1], world.catalog)
-        if refers_back and (last is None or (lost and not speaks_of)):
-            merged = None if last is None else merge(question, history, world)
-            return self._offer(question, [*([merged] if merged is not None else []), *alone], world)
+            asked = history[-1].question
+            lost = names_anything(asked, world) or not self.stands_alone(asked, history[:-1], world.catalog)
         if last is not None:
             whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
             searched = is_searched(world, world.catalog.relation(last[0].rows))
@@ -178,16 +183,19 @@ class LocalDialogue:
                 narrows = _is_part(question, world, searched=searched)
             else:
                 narrows = searched and self._narrows(question, whole, world)
-            merged = merge(question, history, world) if refers_back or narrows else None
+            opens = not (refers_back or narrows or searched) and _may_go_on(question, last[0], world)
+            merged = merge(question, history, world) if refers_back or narrows or opens else None
             merged = merged and with_ties(merged, world)
-            if merged is not None and merged.probability >= self._least(merged, world):
+            if opens and merged is not None and whole is not None and merged.suql == whole.suql:
+                merged = None  # it says the same alone
+            if merged is not None and not (opens or lost) and merged.probability >= self._least(merged, world):
                 kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
                 return self._offer(question, alone, world)
-            if refers_back:
-                return self._offer(question, alone, world)
+        if refers_back:
+            return self._offer(question, alone, world)
         if sure is not None and (tied := with_ties(sure, world)) is not None:
             return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
@@ -243,10 +251,7 @@ class LocalDialogue:
 
     def offer(self, question: str, offered: Sequence[Offered], world: World) -> Parsed:
         """Return readings to choose from, the first of equal words; with none, which words were not understood."""
-        by_words: dict[str, Offered] = {}
-        for each in offered:
-            by_words.setdefault(each.words, each)
-        offered = list(by_words.values())
+        offered = [each for i, each in enumerate(offered) if all(each.words != e.words for e in offered[:i])]
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
         if not offered:
@@ -268,6 +273,19 @@ def _is_part(question: str, world: World, *, searched: bool = False) -> bool:
     first, names = _opening(question, world)
     asking = _QUESTION_WORDS if searched else _BEGINNINGS
     return first not in asking and not names and (searched or len(world.link(question).tokens) <= _FEW)
+
+
+def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
+    """Return whether a turn names one thing and no rows, so that it may be of those found last: "average fee"."""
+    cover = next(iter(world.link(question).covers), ())
+    said = [span.kind for span in cover if span.kind not in _SAYS_NOTHING]
+    if last.groups and "compare" in said:  # "at least 3 stalls"
+        return {*said} <= {"compare", "table", "noun"} and all(span.kind != "count" for span in cover)
+    columns = [getattr(span.meanings[0], "thing", None) for span in cover if span.kind == "column"]
+    ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
+    of_all = ranks or turn_pattern("whole").search(question) is not None or len(said) > 1  # "the most common owner"
+    found = bool(last.conditions or (last.limit and not last.groups))
+    return found and not of_all and not {"table", "noun", "unknown"} & {*said}
 
 
 def _opening(question: str, world: World) -> tuple[str, bool]:

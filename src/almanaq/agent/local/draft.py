@@ -11,6 +11,8 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
+from almanaq.agent.linking.spans import Span
+from almanaq.agent.linking.words import value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -70,8 +72,17 @@ class Draft:
                 noun = self.sentence.links.tokens[span.last - 1].stem
                 unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
+            elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
+                self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
+
+    def _begins_another_name(self, span: Span) -> bool:
+        """Return whether a part of values goes on as none of them does: "Old Street", of Old Mill Lane."""
+        first, *after = self.sentence.links.tokens[span.first : span.last + 1]
+        held = (word for meant in span.meanings for word in value_key(meant.value).split())
+        goes_on = len(after) == span.size and first.text[:1].isupper() and after[-1].text[:1].isupper()
+        return goes_on and not any(after[-1].folded.startswith(word) for word in held)
 
     def _is_doer(self, noun: str) -> bool:
         """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""

@@ -41,6 +41,9 @@ class Figures(Defined):
                 flag = column.kind == "boolean" and column.yes == ("1",) and column.column.type != "text"
                 return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
 
+            k = sentence.neighbour(i, 1)
+            if k is not None and sentence.items[k].kind == "aggregate":
+                self.choices.doubt(0.2, "a figure of figures")
             k = sentence.neighbour(i, 1, gap=4, over=over)
             if k is not None and sentence.text(k).endswith("of"):  # "average number of votes"
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
@@ -144,6 +147,7 @@ class Figures(Defined):
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
         elif column is self.world.index.name_of(self.main) and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.75)]
+            self.choices.doubt(1.0 if self.world.is_unique(column) else 0.5, "rows, or what several rows name")
         elif column.kind == "date" and not distinct:
             options = [("ROWS", 0.8), ("COUNT", 0.6)]
         elif column.kind == "boolean":
@@ -151,6 +155,9 @@ class Figures(Defined):
             self.sentence.used[k] = False
         elif self.sentence.items[k].how in ("described", "part") and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.85)]  # "objects" of different `object_type`
+        same = (t for t in self.conditions.tests if t.column is column and not t.negated)
+        if not distinct and any(isinstance(t.condition, exp.EQ) for t in same):
+            options = [("ROWS", 0.95)]  # "how many grades are poor?": one value is always one
         chosen = self.choices.pick(("count", k), options)
         if chosen == "ROWS":
             self._count_rows()
@@ -227,7 +234,11 @@ class Figures(Defined):
             column = self.conditions.column(k, lambda c: c.kind != "prose", "group")
             if column is None:
                 return False
+            if span.how == "part" and column.is_measurable:
+                self.choices.doubt(0.2, "groups of an amount that a part of its name names")  # "month" of `fee_month`
             sentence.take(k)
+            if column.is_measurable and f"{sentence.text(k)}s" == column.name and sentence.text(k - 1) == "per":
+                self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
             self._add_group(column)
             return True
         if span.kind == "part":

@@ -13,9 +13,11 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import SPELLED, Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.phrases import domain_of, search_words
+from almanaq.agent.local.conditions import SIGNS
+from almanaq.agent.local.phrases import domain_of, matter_of, search_words
+from almanaq.agent.local.presence import denied
 from almanaq.agent.local.reading import Reading, read
-from almanaq.agent.local.references import Reference, find_again, last_rows, resolve, turn_pattern
+from almanaq.agent.local.references import Reference, find_again, last_rows, literal, resolve, turn_pattern
 from almanaq.agent.local.spec import (
     QuerySpec,
     aggregate,
@@ -24,6 +26,7 @@ from almanaq.agent.local.spec import (
     compared,
     count,
     has_item,
+    number,
     one_of,
     order_of_groups,
     plain,
@@ -40,13 +43,14 @@ _USABLE = 0.2
 _GUESSED = 0.5
 """The probability that the first is meant by what speaks of one row, where several were shown."""
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
+_PARTS = re.compile(r"[,.;]\s+(?:(?:so|and|but|then)\s+)?")
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 _FANCY = {"better": "good", "worse": "bad", "fancy": "expensive", "pricey": "expensive", "pricy": "expensive"}
 
 
 def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
-    said, named = question.strip(), ("goes_on", "another", "gives_up", "drop", "count", "first")
+    said, named = question.strip(), ("goes_on", "another", "gives_up", "drop", "count", "first", "sort", "most", "rest")
     says = any(pattern.search(said) for pattern in map(turn_pattern, named))
     return says or asks_to_list(said) or _less_or_more(said) is not None
 
@@ -64,37 +68,53 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     said = question.strip()
     if turn_pattern("count").search(said) and not spec.gives_figures:
         return _count_found(spec, world)
-    if spec.groups and spec.measures and (most := turn_pattern("most").search(said)):
-        ranked = replace(spec, order=((spec.measures[-1], bool(most[1])),), limit=1)
-        return _make_reading(ranked, world)
-    said = _fill_same(said, history, world)
+    terms = spec.measures[-1:] if spec.groups else [term for term, _ in spec.order[:1] if spec.limit]
+    if terms and (most := turn_pattern("most").search(said)):
+        return _make_reading(replace(spec, order=((terms[0], bool(most[1])),), limit=1), world)
+    if (of_others := _compare_again(said, spec, world) or _of_groups(said, spec, world)) is not None:
+        return of_others
+    searched = is_searched(world, world.catalog.relation(spec.rows))
+    if turn_pattern("rest").search(said) and len(spec.conditions) == 1 and not searched:
+        return _make_reading(spec.with_conditions([denied(spec.conditions[0])]), world, _GUESSED)
+    if (every := turn_pattern("every").search(said)) and (dropped := _without(said, spec, world)) is not None:
+        return _make_reading(dropped, world, 0.95 if every["of"] else _GUESSED)
+    if (filled := _fill_same(said, history, world)) != said and not searched:
+        spec = replace(spec, order=(), limit=None)  # those of the same city, not the first of them again
+    said = filled
     if (alike := _like_shown(said, spec, history, world)) is not None:
         closer = alike[1] and _compare_with_shown(alike[0], alike[1], history, world)
-        return _make_reading(closer or alike[1], world)
-    if turn_pattern("another").search(said) and not spec.gives_figures:
+        return _make_reading(closer or alike[1], world, 0.95 if searched else _GUESSED)
+    if turn_pattern("another").search(said) and not spec.gives_figures and _less_or_more(said) is None:
         return _make_reading(_others(said, spec, history, world), world)
     if (first := turn_pattern("first").search(said)) is not None:
         top = tuple((each, True) for each in spec.measures[:1] if spec.groups and "top" in first[0].casefold())
         order = spec.order or top or order_of_groups(spec)
         limit = int(SPELLED.get(first[1].casefold()) or first[1])
-        return _make_reading(replace(spec, order=order, limit=limit), world)
-    if (sort := turn_pattern("sort").search(said)) is not None and spec.measures:
-        return _make_reading(replace(spec, order=((spec.measures[-1], bool(sort["down"])),)), world)
+        rows = (not spec.groups and _list_rows(spec, world)) or spec
+        # The first rows are a part of those found, from which the next turn does not go on.
+        kind = "" if spec.groups or "top" in first[0].casefold() else "detail"
+        return _make_reading(replace(rows, order=order, limit=limit), world, kind=kind)
+    order = spec.order or order_of_groups(spec)
+    if (sort := turn_pattern("sort").search(said)) is not None and (spec.groups or (order and not spec.limit)):
+        named = [(each, bool(sort["down"])) for each in spec.measures[-1:] or [term for term, _ in order[:1]]]
+        turned = [(term, not down) for term, down in order]
+        return _make_reading(replace(spec, order=tuple(turned if sort["turned"] else named)), world)
     if asks_to_list(said):
         return _make_reading(_list_rows(spec, world), world)
-    gives_up = turn_pattern("gives_up").search(said) is not None
-    if gives_up or turn_pattern("drop").search(said):
-        dropped = _without(said, spec, world)
-        if dropped is not None or (gives_up and "," not in said):
-            return _make_reading(dropped or spec, world)  # where it asked for nothing of the kind, nothing changes
+    kept, rest = _give_up(said, spec, world)
+    if rest != said:
+        found = _exchange(rest, kept, world) if rest else None
+        left = _make_reading(kept, world)
+        return found or (left and replace(left, unused=(rest,) if rest else ()))
     if (closer := _compare_with_shown(said, spec, history, world)) is not None:
-        return _make_reading(closer, world)
+        return _make_reading(closer, world, _GUESSED if closer.conditions == spec.conditions else 0.95)
     reference = resolve(said, history, world)
+    if reference is None and spec.limit and spec.order and turn_pattern("sorts").search(said):
+        reference = last_rows(history, world)  # those that rank first, in another order
     if reference is None:
         return _exchange(said, spec, world)
     found = _about(said, spec, reference, history, world)
-    told = reference.conditions is not None
-    if found is None and told and (not reference.single or reference.words in _VAGUE):
+    if found is None and reference.conditions is not None and (not reference.single or reference.words in _VAGUE):
         found = _exchange(said, spec, world)
     return replace(found, probability=min(found.probability, _GUESSED)) if found and reference.guessed else found
 
@@ -112,9 +132,51 @@ def last_query(history: Sequence[Turn], world: World) -> tuple[QuerySpec, Turn] 
         if turn.status in ("failed", "clarify", "no_query") or not suql or turn.kind == "detail":
             continue
         spec = read_spec(suql, world.dialect)
-        if spec is not None and world.catalog.find(spec.rows) is not None:
-            return spec, turn
+        if spec is not None and (relation := world.catalog.find(spec.rows)) is not None:
+            return (spec if is_searched(world, relation) else _without_ties(spec, history, world)), turn
     return None
+
+
+def _without_ties(spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
+    """Return a ranking with the limit that was asked for: a query shows all that tie for the first place."""
+    spans = (span for turn in history for span in world.link(turn.question).spans)
+    counts = (m for s in spans if s.kind in ("number", "superlative") for m in s.meanings)
+    said = any(spec.limit in (getattr(m, "value", None), getattr(m, "limit", None)) for m in counts)
+    return spec if said or spec.limit in (None, 1) or not spec.order else replace(spec, limit=1)
+
+
+def _compare_again(said: str, spec: QuerySpec, world: World) -> Reading | None:
+    """Return the groups, or the rows, with another bound, where no column is named for it: "more than 3"."""
+    cover = next(iter(world.link(said).covers), ())
+    found = [span.meanings[0] for span in cover if span.kind == "compare"]
+    kinds = {span.kind for span in cover} - {"silent", "and", "compare"}
+    named = {plain(c) for s in cover for m in s.meanings if isinstance(c := getattr(m, "thing", None), LinkedColumn)}
+    compares = [
+        c for c in spec.conditions if isinstance(c, exp.GT | exp.GTE | exp.LT | exp.LTE) and c.expression.is_number
+    ]
+    terms = spec.measures[-1:] if spec.groups else [c.this for c in compares]
+    if len(found) != 1 or len(terms) != 1 or kinds - {"table", "noun", "column"} or named - {*spec.groups}:
+        return None
+    if found[0].measured or found[0].unit or found[0].sign == "between":
+        return None
+    bound = SIGNS[found[0].sign](this=terms[0].copy(), expression=number(found[0].numbers[0]))
+    if not spec.groups:
+        return _make_reading(spec.with_conditions(bound if c in compares else c for c in spec.conditions), world)
+    sure = isinstance(terms[0], exp.Count) or bool(kinds)
+    return _make_reading(replace(spec, having=(bound,)), world, 0.95 if sure else _GUESSED)
+
+
+def _of_groups(said: str, spec: QuerySpec, world: World) -> Reading | None:
+    """Return what is asked of the rows of the groups that rank first: "how many does she have?"."""
+    found = next(filter(None, (turn_pattern(each).search(fold(said)) for each in ("one", "all"))), None)
+    kinds = [each for each in spec.groups if not isinstance(each, exp.Explode)]
+    if found is None or spec.limit is None or world.run is None or not kinds:
+        return None
+    ranked = world.run(write_spec(spec, world.graph, world.dialect))
+    same = (exp.and_(*map(lambda e, v: exp.EQ(this=e.copy(), expression=literal(v)), kinds, row)) for row in ranked)
+    rows = _list_rows(QuerySpec(spec.rows, (), (count(),), (*spec.conditions, exp.or_(*same))), world)
+    asked = rows and _exchange(f"{said[: found.start()]} {said[found.end() :]}", rows, world)
+    return asked or _make_reading(rows, world, _GUESSED)
 
 
 def _count_found(spec: QuerySpec, world: World) -> Reading | None:
@@ -227,28 +289,35 @@ def _list_rows(spec: QuerySpec, world: World) -> QuerySpec | None:
     return QuerySpec(spec.rows, tuple(plain(c) for c in shown), (), spec.conditions)
 
 
+def _give_up(said: str, spec: QuerySpec, world: World) -> tuple[QuerySpec, str]:
+    """Return the same without what parts of a turn give up, and its other parts: "noise is fine, but in Bern"."""
+    parts, others = _PARTS.split(said), []
+    for part in parts:
+        gives_up = turn_pattern("gives_up").search(part) is not None
+        dropped = _without(part, spec, world) if gives_up or turn_pattern("drop").search(part) else None
+        spec = dropped or spec  # what gives up nothing that was asked for changes nothing
+        others += [] if dropped or gives_up else [part]
+    return spec, said if others == parts else ", ".join(others)
+
+
 def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that a turn speaks of."""
     links = world.link(said)
-    named: set[tuple[str, str]] = set()
-    values: set[str] = set()
-    for span in links.spans:
-        for meaning in span.meanings if span.kind in ("column", "value") else ():
-            column = getattr(meaning, "thing", None)
-            if isinstance(column, LinkedColumn):
-                named.add((column.relation.name, column.name))
-            values.add(getattr(meaning, "value", ""))
-    words = {token.folded for token in links.tokens} | {token.stem for token in links.tokens}
-    for column in world.columns(spec.rows):
-        if words & {role for role in column.roles if role in ("price", "city", "address", "rating")}:
-            named.add((column.relation.name, column.name))
+    meant = [meaning for span in links.spans if span.kind in ("column", "value") for meaning in span.meanings]
+    values = {getattr(meaning, "value", "") for meaning in meant}
+    words = {word for token in links.tokens for word in (token.folded, token.stem)}
+    columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]
+    columns += [c for c in world.columns(spec.rows) if words & c.roles & {"price", "city", "address", "rating"}]
+    named = {(column.relation.name, column.name) for column in columns}
     timely = {"year", "date", "month", "time", "period"} & words
+    matter = matter_of(said, domain_of(world.catalog))
     kept = []
     for condition in spec.conditions:
         if has_text(condition):
             question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
             asked = {w.strip("?") for w in question.casefold().split()} - english().silent
             gone = bool(asked & {w for w in words if len(w) > 3 and w not in english().silent} - {"important"})
+            gone = gone or (matter is not None and matter[0] == (_wish_of(condition, world) or ("",))[0])
         else:
             column = world.column_of(condition)
             written = values & {each.this for each in condition.find_all(exp.Literal)}
@@ -265,9 +334,7 @@ def _without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
 def _keep_alternatives(condition: exp.Expr, values: set[str]) -> exp.Expr | None:
     """Return a condition without the alternatives that are some values; None where it has no others, or not these."""
     inner = condition.unnest() if isinstance(condition, exp.Paren) else condition
-    either = (
-        list(inner.flatten()) if isinstance(inner, exp.Or) else inner.expressions if isinstance(inner, exp.In) else []
-    )
+    either = list(inner.flatten()) if isinstance(inner, exp.Or) else inner.expressions
     kept = [each for each in either if not values & {literal.this for literal in each.find_all(exp.Literal)}]
     if not kept or len(kept) == len(either):
         return None
@@ -285,8 +352,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     rest, prose = _remove_reference(said, reference), prose_for(world, relation, None)
 
     def show(*shown: exp.Expr) -> Reading | None:
-        found = tuple(dict.fromkeys(shown))
-        return _make_reading(QuerySpec(relation.name, found, (), condition), world, kind="detail")
+        return _make_reading(QuerySpec(relation.name, tuple(dict.fromkeys(shown)), (), condition), world, kind="detail")
 
     if single and prose is not None and turn_pattern("about_what").search(rest):
         return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
@@ -306,7 +372,7 @@ def _about(said: str, spec: QuerySpec, reference: Reference, history: Sequence[T
     asks = single and bool(reference.words) and elsewhere is None and turn_pattern("asks").match(said) is not None
     if prose is not None and asks and is_searched(world, relation):  # what no column says, the texts may
         told = usable and best is not None and not said.casefold().startswith("why")
-        if best is None or not told or not (best.spec.conditions or _names_anything(rest, world)):
+        if best is None or not told or not (best.spec.conditions or names_anything(rest, world)):
             return show(*named, answer(prose, _put_to_row(said, reference, relation.name)))
     if best is None or not usable:
         return elsewhere
@@ -344,7 +410,7 @@ def _columns_asked(said: str, reference: Reference, relation: Relation, world: W
     rest = fold(_remove_reference(turn_pattern("cues").sub("", said), reference)).split()
     words = {word.strip("?.!,") for word in rest} - {""}
     serving = domain_of(world.catalog).serving.keys()
-    role = "address" if "where" in words else "price" if {"how", "much"} <= words else ""
+    role = "address" if "where" in words or {"how", "get"} <= words else "price" if {"how", "much"} <= words else ""
     role = "dishes" if "what" in words and words & serving else role
     role = role or ("hours" if words & english().roles["hours"] else "")
     known = english().silent | serving | search_words().ignored | search_words().quality | english().roles["hours"]
@@ -359,7 +425,7 @@ def _only_refers(said: str, reference: Reference) -> bool:
     return not [w for w in re.findall(r"\w+", rest) if w not in english().silent or w in ("where", "how")]
 
 
-def _names_anything(said: str, world: World) -> bool:
+def names_anything(said: str, world: World) -> bool:
     """Return whether any words of a turn name something of a schema, or are to be asked of texts."""
     covers = world.link(said).covers
     return any(span.kind not in ("silent", "unknown") for span in covers[0]) if covers else False
@@ -437,7 +503,10 @@ def _compare_with_shown(said: str, spec: QuerySpec, history: Sequence[Turn], wor
     also = also.with_conditions(c for c in also.conditions if compares not in columns_in(c))
     kept = _merge_conditions(spec, also, keeps=False, world=world)
     kept = [c for c in kept if compares not in columns_in(c)]
-    return replace(spec.with_conditions([*kept, test]), order=())
+    if kept == [*shown.conditions]:  # none of all found is more than all of them
+        return replace(spec, order=((own, up),))
+    limit = spec.limit if is_searched(world, column.relation) else None
+    return replace(spec.with_conditions([*kept, test]), order=(), limit=limit)
 
 
 def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
@@ -445,31 +514,41 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     relation = world.catalog.find(spec.rows)
     if relation is None:
         return None
-    short = turn_pattern("cues").sub("", said).strip() or said
-    short = re.sub(r"\binstead\b|\bones\b", " ", short)
+    short = re.sub(r"\binstead(?: of [^,.;]+?(?=[,.;]| in | with |$))?|\bones\b", " ", said).strip(" ,")
+    short = turn_pattern("cues").sub("", short).strip() or short
     readings = read(short, world, main=relation, partial=True)
     if not readings:
         return None
     best = readings[0]
     new = best.spec
+    if turn_pattern("either").search(said):
+        old = {frozenset(columns_in(c)): c for c in spec.conditions if not has_text(c)}
+        each = ((c, old.get(frozenset(columns_in(c)))) for c in new.conditions)
+        new = new.with_conditions(c if other is None else exp.or_(other, c) for c, other in each)
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
-    made = spec.with_conditions(conditions)
+    tested = [(c, column) for c in conditions if isinstance(c, exp.EQ) and (column := world.column_of(c)) is not None]
+    named = [c for c, column in tested if column.relation is relation and world.is_unique(column)]
+    one = [c for c in named if new.conditions and c not in new.conditions]  # more is said than the name of one row
+    gone = [*one, *(c for c, column in tested if plain(column) in new.groups)]
+    made = spec.with_conditions(c for c in conditions if c not in gone)
     if spec.distinct and any(columns_in(c) & columns_in(each) for c in new.conditions for each in spec.columns):
-        shown = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
-        made = replace(made, columns=tuple(map(plain, shown)), distinct=False)  # rows of one of the kinds listed
-    if spec.measures == (count(),) and not spec.groups and turn_pattern("which").search(said) and not new.gives_figures:
-        made = _list_rows(made, world) or made
+        facts = fact_columns(world.columns(spec.rows), [c for each in conditions if (c := world.column_of(each))])
+        made = replace(made, columns=tuple(map(plain, facts)), distinct=False)  # rows of one of the kinds listed
+    which = spec.measures == (count(),) and turn_pattern("which").search(said) is not None
+    lists = spec.measures and not spec.groups and not new.gives_figures and (which or new.columns or new.order)
+    made = (lists and _list_rows(made, world)) or made  # those that the figure is of
     changed = bool(new.conditions)
-    function = _bare_function(short, world) if not new.measures else None
+    cover = next(iter(world.link(short).covers), ())
+    functions = [span.meanings[0] for span in cover if span.kind == "aggregate"]  # "and the average?"
+    function = functions[0] if len(functions) == 1 and not new.measures else None
     if new.measures and not (spec.measures and new.measures == (count(),) and best.spec.groups):
-        made = replace(made, measures=new.measures, columns=(), distinct=False, limit=None, order=())
-        changed = True
+        made, changed = replace(made, measures=new.measures, columns=(), distinct=False, limit=None, order=()), True
     elif function is not None and spec.measures and (column := world.column_of(spec.measures[-1])) is not None:
         made, changed = replace(made, measures=(aggregate(function, column),), order=()), True
     if new.groups:
-        kept_measures = made.measures or (count(),)
-        made, changed = replace(made, groups=new.groups, measures=kept_measures, columns=(), order=(), limit=None), True
+        figures = made.measures or (count(),)
+        made, changed = QuerySpec(spec.rows, (), figures, made.conditions, new.groups, new.having), True
     if new.order:
         order = new.order
         if made.gives_figures:  # the cheapest of average prices is the lowest; what only a row has orders no figures
@@ -480,13 +559,14 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
             order = ((measure or term, falling),)
         made, changed = replace(made, order=order, limit=new.limit or made.limit, offset=new.offset), True
     if new.columns and not new.order and not made.gives_figures:
-        named = tuple(plain(c) for c in name_columns(world.columns(spec.rows)))
-        made = replace(made, columns=tuple(dict.fromkeys((*named, *new.columns))), distinct=False)
-        changed = True
+        shown = dict.fromkeys((*map(plain, name_columns(world.columns(spec.rows))), *new.columns))
+        made, changed = replace(made, columns=tuple(shown), distinct=False), True
     if not changed or (made == spec):
         return None
     if function is None:
-        return _make_reading(made, world, best.probability)
+        names = any(span.kind == "table" for span in cover)
+        guessed = one or (new.measures and spec.limit and not spec.groups) or (lists and new.order and names)
+        return _make_reading(made, world, min(best.probability, _GUESSED if guessed else 1.0))
     unused = [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
     return _make_reading(made, world, 0.2 if unused else 0.9)
 
@@ -498,26 +578,34 @@ def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: Wo
         if _leaves_out(condition) and new.conditions:
             continue
         columns = columns_in(condition)
-        excludes = [
-            c for c in new.conditions if isinstance(c, exp.Not) and condition not in c.find_all(type(condition))
-        ]
-        others = [c for c in new.conditions if not has_text(c) and c not in excludes]
+        others = [c for c in new.conditions if not has_text(c)]
+        others = [c for c in others if not isinstance(c, exp.Not) or condition in c.find_all(type(condition))]
         replaced = any(columns & columns_in(other) for other in others)
         column = world.column_of(condition)
         if has_text(condition):  # of prose, each question is a wish of its own
             of_prose = column is None or column.kind == "prose"
             replaced = (
-                condition in new.conditions if of_prose else any(columns == columns_in(c) for c in new.conditions)
+                condition in new.conditions or _contradicts(condition, new.conditions, world)
+                if of_prose
+                else any(columns == columns_in(c) for c in new.conditions)
             )
         if not replaced or (keeps and column is not None and (column.column.array or column.mark)):
             kept.append(condition)
     if len(kept) < len(spec.conditions):
         kept = [each for each in kept if not _compares_with_shown(each)]
-    return [*kept, *new.conditions]
+    # "Without the music" after "with live music" asks for none, and gives the wish up.
+    given_up = [c for c in new.conditions if c.text("expression") == "No" and _contradicts(c, spec.conditions, world)]
+    return [*kept, *(c for c in new.conditions if c not in given_up)]
 
 
-def _bare_function(said: str, world: World) -> str | None:
-    """Return the one function that a turn names without a column: "and the average?"."""
-    cover = next(iter(world.link(said).covers), ())
-    found = [span.meanings[0] for span in cover if span.kind == "aggregate"]
-    return found[0] if len(found) == 1 else None
+def _wish_of(condition: exp.Expr, world: World) -> tuple[str, bool] | None:
+    """Return the matter that texts are asked about and whether it is wanted; None where it is none with a name."""
+    asked = condition.find(exp.Anonymous) if has_text(condition) else None
+    matter = None if asked is None else matter_of(asked.expressions[-1].name, domain_of(world.catalog))
+    return matter and (matter[0], matter[1] is (condition.text("expression") != "No"))
+
+
+def _contradicts(condition: exp.Expr, others: Sequence[exp.Expr], world: World) -> bool:
+    """Return whether a test of texts wants what another does not want: "lively" after "quiet"."""
+    wish = _wish_of(condition, world)
+    return wish is not None and (wish[0], not wish[1]) in [_wish_of(each, world) for each in others]

@@ -30,7 +30,8 @@ class Domain:
         empty: nouns that say nothing by themselves.
         ordinary: words that are part of an option's name and say nothing without the rest of it.
         serving: verbs of what a row does, each with its plain form.
-        matters: what a reader of the texts knows to answer, as the stems of the words that ask for it.
+        matters: what a reader of the texts knows to answer: by the stems of the words that ask for it, or for its
+            opposite, its name and whether for itself.
     """
 
     rows: frozenset[str] = frozenset()
@@ -43,7 +44,7 @@ class Domain:
     ordinary: frozenset[str] = frozenset()
     dish_cues: frozenset[str] = frozenset()
     serving: Mapping[str, str] = field(default_factory=dict)
-    matters: frozenset[tuple[str, ...]] = frozenset()
+    matters: Mapping[tuple[str, ...], tuple[str, bool]] = field(default_factory=dict)
 
 
 NONE = Domain()
@@ -63,8 +64,8 @@ def _packs() -> tuple[Domain, ...]:
         lists = {
             each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
         }
-        asked = (said for each in known.values() for part in ("ask", "ask_not", "weak") for said in each.get(part, ()))
-        matters = frozenset(map(stems, asked))
+        parts = ((name, part, each) for part in ("weak", "ask_not", "ask") for name, each in known.items())
+        matters = {stems(said): (name, part != "ask_not") for name, part, each in parts for said in each.get(part, ())}
         found.append(Domain(serving=data["serving"], matters=matters, **lists))
     return tuple(found)
 
@@ -169,7 +170,7 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
     """Yield spans of unlinked words that hold content, glue words inside included."""
     i = 0
     while i < len(use.tokens):
-        if not content(use, i):
+        if not content(use, i) or (use.stem(i) in use.domain.empty and not content(use, i + 1)):  # "dinner by the sea"
             i += 1
             continue
         last = k = i + 1
@@ -199,13 +200,16 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     words = _address_reader(use.text(opening, last))
     if words.removesuffix("er") in search_words().adjectives:
         words = words.removesuffix("er")  # "something quieter"
-    dish = cue in use.domain.dish_cues or any(use.folded(k) in use.domain.foods for k in range(first, last))
+    said = {use.folded(k) for k in range(first, last) if use.stem(k) not in use.domain.empty}
+    dish = not said.isdisjoint(use.domain.foods)
+    dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
     dish = dish and not search_words().is_adjective(use.folded(first))
     if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
         words, dish = f"{use.folded(first - 1)} {words}", False
-    if not cue and use.folded(first - 1) in ("i", "we"):
-        return None  # "I fancy tapas" says what the asker does
+    told = "i we" if matter_of(words, use.domain) else "i we i'm we're"
+    if not cue and use.folded(first - 1) in told.split():
+        return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
 
@@ -213,9 +217,9 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     """Return the word before a phrase that says how it belongs to the row, and whether it is wanted."""
     cue, wanted, words = "", True, search_words()
-    for k in range(first - 1, max(first - 5, -1), -1):
+    for k in range(first - 1, max(first - 7, -1), -1):
         word = use.folded(k)
-        if use.used[k] not in (None, "not") or word in ("recommend", "suggest", "find"):
+        if (use.used[k] not in (None, "not") and word != "one") or word in ("recommend", "suggest", "find"):
             break  # "can you recommend" says nothing of the row
         if word in words.negations:
             wanted = not wanted
@@ -226,6 +230,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = "doing"  # "I need to plan" is no place to plan
         elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
             cue = "with" if word in words.owning else use.domain.serving.get(word, word)
+        elif not cue and word in ("could", "should") and use.folded(k + 1) in ("i", "we", "you"):
+            cue = "can"
         elif word not in words.glue | words.ignored | words.quality:
             break
     return cue, wanted
@@ -237,14 +243,20 @@ def _address_reader(text: str) -> str:
     return re.sub(r"\b(me|us|I|we)\b", "you", text)
 
 
+def matter_of(words: str, domain: Domain) -> tuple[str, bool] | None:
+    """Return the matter that words ask for and whether for it, not its opposite: that of the longest run of words."""
+    said = stems(words)
+    runs = (said[i : i + size] for size in range(len(said), 0, -1) for i in range(len(said) - size + 1))
+    return next((domain.matters[run] for run in runs if run in domain.matters), None)
+
+
 def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str | None:
     """Ask what the phrase wants, as the first wording that fits has it; None where nothing says that it is wanted."""
-    said = stems(words)
-    matters = any(said[i:k] in domain.matters for i in range(len(said)) for k in range(i + 1, len(said) + 1))
-    stated = re.match(r"(?:the )?(.+?) (is|are) (.+)$", words)
+    matters = matter_of(words, domain) is not None
+    stated = re.match(r"(?:the )?(.+?) (?:(?:should|must) be|is|(are)) (.+)$", words)
     if stated:
         describes = matters or any(map(search_words().is_adjective, stated[3].casefold().split()))
-        return f"{stated[2]} the {stated[1]} {stated[3]}?" if describes else None
+        return f"{stated[2] or 'is'} the {stated[1]} {stated[3]}?" if describes else None
     row, (first, *more) = f"this {noun}", words.split()
     rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
     does, owned = opening in search_words().verbs, cue == "with"
@@ -258,7 +270,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (does and rest and cue not in ("to", "doing"), f"does {row} {opening.removesuffix('s')} {rest}".rstrip() + "?"),
         (
             search_words().is_adjective(opening) and more[:1] == ["to"] and not does and more[1:],
-            f"is {row} {opening} enough {rest}?",
+            f"is {row} {words if matters else f'{opening} enough {rest}'}?",
         ),
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
         (cue == "about", f"is {row} about {words}?"),

@@ -12,6 +12,7 @@ from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import key_of
 from almanaq.agent.linking.link import Holding
+from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import (
     compared,
@@ -56,6 +57,7 @@ class Presence:
         self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
         self.tests: list[Test] = []
         self.versus: list[exp.Expr] = []
+        self.joined = False
 
     # --- which column ----------------------------------------------------------------------------------------------
 
@@ -89,6 +91,8 @@ class Presence:
             self.choices.doubt(0.3, f"{chosen.name} is nobody")
         elif role == "shown" and span.how in ("root", "synonym") and not asked:
             self.choices.doubt(0.8, f"{chosen.name} by another word")
+        if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
+            self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
 
     def _is_negated(self, i: int) -> bool:
@@ -100,8 +104,7 @@ class Presence:
                 self.sentence.take(k)
                 return True
             # "Without parking in Bern" denies the parking alone.
-            so_or_not = item.kind == "column" and getattr(item.meanings[0].thing, "kind", "") == "boolean"
-            passes = item.kind in ("silent", "column", "table", "and") and not so_or_not
+            passes = self.sentence.used[k] if item.kind == "column" else item.kind in ("silent", "table", "and")
             if not passes or self.sentence.text(k) in (",", ";"):
                 return False
             passed += 1
@@ -129,6 +132,9 @@ class Presence:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
+            at_it = sentence.words_between(i, k)[-2:] in (["on", "the"], ["in", "the"], ["at", "the"])
+            if sentence.items[i].kind == "not" and at_it:
+                continue
             column = self.column(
                 k,
                 lambda c: key_of(c.relation) != c.name and self.world.is_single(self.main.name, c.relation.name),
@@ -138,7 +144,8 @@ class Presence:
                 continue
             sentence.take(i, k)
             unknown = sentence.items[i].kind == "missing"
-            self.tests.append(Test(column, self._has_no_value(column) if unknown else self._without(column), i))
+            condition = self._has_no_value(column) if unknown else self._without(column)
+            self.tests.append(Test(column, condition, i, never=sentence.text(i) == "never"))
 
     def present_tests(self) -> None:
         """Turn "stations with a lift", "how many have a caption" into tests that there is a value."""
@@ -149,13 +156,7 @@ class Presence:
             having = before[1:2] if articled else before[:1]
             counted = sentence.has_kind("count", "share") or articled
             after = sentence.neighbour(i, 1, gap=1)
-            compared_with = after is not None and sentence.items[after].kind in (
-                "compare",
-                "number",
-                "value",
-                "than",
-                "hold",
-            )
+            compared_with = after is not None and sentence.items[after].kind in ("compare", "number", "than", "hold")
             if not counted or compared_with or having not in (["with"], ["have"], ["has"], ["having"]):
                 continue
             whole = articled and not sentence.has_kind("aggregate", "superlative")

@@ -13,7 +13,7 @@ from almanaq.agent.linking.joins import table_of
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import HAVING, Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import TITLE, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
+from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -27,6 +27,7 @@ class Ranking(Figures):
 
     def _rank(self) -> None:
         """Turn superlatives into an order with a limit."""
+        grouped = bool(self.groups) and not self.conditions.versus
         for i in list(self.sentence.of("superlative")):
             meant: Superlative = self.sentence.items[i].meanings[0]
             self.sentence.take(i)
@@ -40,6 +41,8 @@ class Ranking(Figures):
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
+        if grouped and self.limit is not None:
+            self.choices.doubt(0.4, "the group that ranks first, or what ranks first in each")
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""
@@ -79,22 +82,12 @@ class Ranking(Figures):
             sentence.take(place)
             down = self._direction(meant, down, column)
         elif meant.measured is not None:
-            reachable = [
-                self.main.name,
-                *(
-                    n
-                    for n in self.world.graph.ways(self.main.name)
-                    if n != self.main.name and self.world.is_single(self.main.name, n)
-                ),
-            ]
-            found = self.world.index.measured_by(meant.measured, reachable)
-            options = [
-                ((c, up), (0.97 - 0.12 * rank) * self.world.reach(self.main.name, c))
-                for rank, (c, up) in enumerate(found)
-            ]
+            ways = (n for n in self.world.graph.ways(self.main.name) if self.world.is_single(self.main.name, n))
+            found = self.world.index.measured_by(meant.measured, list(dict.fromkeys((self.main.name, *ways))))
+            reach = [self.world.reach(self.main.name, c) for c, _ in found]
+            options = [(each, (0.97 - 0.12 * k) * reach[k]) for k, each in enumerate(found)]
             if timely:
-                known = [each for (each, _), _ in options]
-                dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each in known)]
+                dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
                 options += [((c, meant.measured[0][1]), 0.9) for c in dates]
             if not options:
                 sentence.used[i] = False
@@ -193,11 +186,8 @@ class Ranking(Figures):
             return
         subject = self._subject()
         kind = subject[1] if subject is not None else None
-        other = (
-            subject is not None
-            and self.sentence.items[subject[0]].kind == "table"
-            and self.main not in self.sentence.items[subject[0]].meanings
-        )
+        named = self.sentence.items[subject[0]] if subject is not None else None
+        other = named is not None and named.kind == "table" and self.main not in named.meanings
         had = [k for k in self.sentence.of("column") if kind is None and self.sentence.text(k + 1) in HAVING]
         number = self.conditions.column(had[0], role="subject") if had else None  # "which floor has the most beds"
         if number is not None and not self.world.is_unique(number):
@@ -206,10 +196,11 @@ class Ranking(Figures):
         grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
             sums, mean = english().sums(column.words), self._take_mean()
+            itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
             options = [
                 ("row", 0.5 if mean else 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
-                ("AVG", 1.2 if mean else 0.8 if sums is False else 0.4),
+                ("AVG", 1.2 if mean else 0.8 if sums is False or itself else 0.4),
             ]
             if column.kind == "date":
                 options = [("row", 1.0)]
@@ -250,14 +241,18 @@ class Ranking(Figures):
             column = measured or self.conditions.column(k, role="sorted")
             if column is None:
                 continue
-            down = down or (
-                said == "none" and direction is None and bool(column.roles & {"rating", "reviews"})
-            )  # the best first
-            term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
-            sentence.take(i, k)
-            self.order.append((term, down))
-            if term not in self.measures:
-                self.ordering.append(column)
+            rated = said == "none" and direction is None and bool(column.roles & {"rating", "reviews"})
+            down = down or rated  # the best first
+            sentence.take(i)
+            while column is not None and k is not None:  # "by kind and fee"
+                term = next((m for m in self.measures if self.world.column_of(m) is column), compared(column))
+                sentence.take(k)
+                self.order.append((term, down))
+                if term not in self.measures:
+                    self.ordering.append(column)
+                k = self._next_listed(k)
+                listed = k is not None and self._is_column(k) and not sentence.used[k]
+                column = self.conditions.column(k, role="sorted") if listed and k is not None else None
         for i in list(sentence.of("direction")):
             down, figure = sentence.items[i].meanings[0] == "descending", self._figure_in_order(i)
             if figure is None and self.order:
@@ -265,14 +260,17 @@ class Ranking(Figures):
                 sentence.take(i)
             elif figure is not None:
                 sentence.take(i)
-                self.order.append((figure, down))
+                self.order.append(figure if isinstance(figure, tuple) else (figure, down))
 
-    def _figure_in_order(self, i: int) -> exp.Expr | None:
-        """Return what a direction is of: the column that "youngest first" measures, else the figure."""
+    def _figure_in_order(self, i: int) -> exp.Expr | Order | None:
+        """Return what a direction is of: the column that "youngest first" measures, and how, else the figure."""
         measured = self.sentence.items[i].meanings[1:] and self.sentence.items[i].meanings[1]
         if not self.measures and not self.groups and measured and not self.order:
-            found = self.world.index.measured_by(measured, [self.main.name])
-            return compared(found[0][0]) if found else None
+            timely = [up for name, up in measured if name in _TIMELY][:1]
+            found = self.world.index.measured_by(measured, [self.main.name])[:1]
+            found = found or [(c, up) for up in timely for c in self.world.dates(self.main.name)]
+            chosen = self.choices.pick(("direction", i), [(each, 0.95) for each in found]) if found else None
+            return chosen and (compared(chosen[0]), chosen[1])
         grouped = [c for each in self.groups if (c := self.world.column_of(each)) is not None]
         known = self.world.index.measured_by(measured or (), [self.main.name])
         column = next((c for c, _ in known if any(c is each for each in grouped)), None)
@@ -298,11 +296,8 @@ class Ranking(Figures):
                 condition = on_scale(step.column, sign, step.condition.expression.this)
                 self.conditions.tests.append(replace(step, condition=condition))
                 continue
-            left = (
-                self.conditions.column(before, lambda c: c.is_measurable or c.kind == "date", "than")
-                if before is not None and self._is_column(before) and not sentence.used[before]
-                else None
-            )
+            free = before is not None and self._is_column(before) and not sentence.used[before]
+            left = self._column_at(before, lambda c: c.is_measurable or c.kind == "date", "than") if free else None
             if left is None and measured:
                 found = self.world.index.measured_by(measured, [self.main.name])
                 left, before = (found[0][0], None) if found else (None, None)

@@ -214,20 +214,23 @@ def _counts_rows(measure: exp.Expr) -> bool:
 
 
 def with_ties(reading: Reading, world: World) -> Reading | None:
-    """Return a reading that shows all that rank first where several do; None where these are too many to show."""
+    """Return a reading that shows all that rank first where several do; None where these are too many, or before it."""
     spec = reading.spec
-    first = spec.limit == 1 and spec.order and not spec.offset
+    first = spec.limit == 1 and spec.order
     if not first or world.run is None or any(map(has_text, spec.expressions())):
         return reading
     term = spec.order[0][0]
     place = spec.groups.index(term) if term in spec.groups else len(spec.groups)
     ranked = replace(
-        spec, columns=() if spec.groups else (term,), measures=(term,) if spec.groups else (), distinct=False
+        spec, columns=() if spec.groups else (term,), measures=(term,) if spec.groups else (), distinct=False, offset=0
     )
     try:
         rows = world.run(write_spec(replace(ranked, limit=_MOST_TIED + 1), world.graph, world.dialect))
     except AlmanaqError:
         return reading
+    if spec.offset:  # "the second highest" is that of the rows, or of the values
+        values = [row[place] for row in rows[: spec.offset + 2]]
+        return reading if len({*values}) == len(values) else None
     tied = sum(1 for _ in takewhile(lambda row: row[place] is not None and row[place] == rows[0][place], rows))
     if tied < 2:
         return reading

@@ -94,8 +94,8 @@ def find_again(turn: Turn, world: World, place: int | None = None) -> exp.Expr |
     if place is not None:
         keys = [keys[place]]
     if len(columns) == 1:
-        return one_of(plain(columns[0]), [_literal(key[0]) for key in keys])
-    tests = ([exp.EQ(this=plain(c), expression=_literal(v)) for c, v in zip(columns, key, strict=True)] for key in keys)
+        return one_of(plain(columns[0]), [literal(key[0]) for key in keys])
+    tests = ([exp.EQ(this=plain(c), expression=literal(v)) for c, v in zip(columns, key, strict=True)] for key in keys)
     return exp.paren(exp.or_(*(exp.and_(*each) for each in tests)))
 
 
@@ -111,7 +111,8 @@ def _ask_keys(turn: Turn, shown: Shown, columns: Sequence[LinkedColumn], world: 
     return [[row[asked.index(plain(c))] for c in columns] for row in rows] if same else []
 
 
-def _literal(value: object) -> exp.Expr:
+def literal(value: object) -> exp.Expr:
+    """Return a value of a result as SQL."""
     return number(value) if isinstance(value, int | float) else text(str(value))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span
 
 _BREAKS = frozenset((",", ";", "?", ".", "!", ":"))
+_ALL = frozenset("all any every everyone everybody everything many".split())
 
 
 class Sentence:
@@ -19,7 +20,19 @@ class Sentence:
     def __init__(self, links: Links, cover: Sequence[Span]) -> None:
         self.links = links
         self.items = tuple(cover)
+        excepting = [i for i in range(len(cover)) if self.text(i) == "but" and self._excepts(i)]
+        self.items = tuple(replace(item, kind="not") if i in excepting else item for i, item in enumerate(cover))
         self.used = [item.kind == "silent" for item in self.items]
+
+    def _excepts(self, i: int) -> bool:
+        """Return whether a "but" leaves rows out, as in "all dogs but pugs"; that of "cheap but good" does not."""
+        said = {word for k in range(i) for word in self.text(k).split()}
+        if not said & _ALL or said & {"no", "not", "nothing", "never"}:
+            return False
+        last = next((item for item in reversed(self.items[:i]) if item.kind != "silent"), None)
+        flag = last and last.kind == "column" and getattr(last.meanings[0].thing, "kind", "") == "boolean"
+        noun = last is None or (last.kind in ("table", "noun", "column") and not flag)
+        return noun or self.text(i - 1) in _ALL or self.text(i + 1) in ("those", "the")
 
     def of(self, *kinds: str) -> Iterator[int]:
         """Yield the places of unused spans of some kinds."""

@@ -104,6 +104,8 @@ def _prose_of(span: Span, main: Relation) -> LinkedColumn | None:
 _STRUCTURED = frozenset(
     "value table compare than number superlative count not order direction by silent unknown".split()
 )
+_ENDING = frozenset(("", "?", ".", ",", "!", "in", "at", "near", "and"))
+"""Words after which a noun is no part of a longer name."""
 _LEAST_WORD = 4
 
 
@@ -116,7 +118,10 @@ def search_covers(links: Links, world: World) -> list[tuple[Span, ...]]:
     """Return the covers of a search: only what surely names something structured; all else is for the texts."""
     domain = domain_of(world.catalog)
     use = TokenUse(links.question, links.tokens, [None] * len(links.tokens), domain)
+    named = {span.first for span in links.spans if span.kind == "value"}
     kept = [span for span in links.spans if _is_structured(span, use)]
+    beside = (s for s in kept if links.text(s).casefold() == "outside" and s.last not in named)  # "sit outside"
+    kept += [Span(span.first, span.last, "unknown", (), 2 * span.score) for span in beside]
     kept += _option_values(use, world, domain)
     return best_covers(kept, len(links.tokens), 1)
 
@@ -131,6 +136,9 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
         prose = all(getattr(n.thing, "kind", "") == "prose" for n in span.meanings)
         return exact and not (prose and use.folded(span.first - 1) in search_words().quality)
     if span.kind == "value":
+        judged = use.folded(span.first - 1) in search_words().quality and use.folded(span.last) in _ENDING
+        if judged and stems(use.text(span.first, span.last)) in use.domain.matters:
+            return False  # "good desserts" are judged by who ate them
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
     if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
         return span.size > 1 or use.folded(span.last - 1) == "popular"
@@ -210,4 +218,4 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
     named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
     first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
     verbs = folded & {"find", "recommend", "suggest", "looking", "search", "show", "list", "name"}
-    return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any")
+    return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any", "who")

@@ -253,9 +253,10 @@ class Relation:
         )
 
     def column(self, name: str) -> Column | None:
-        """Return the column of that name, folding case, or None."""
+        """Return the column of that name, else one whose name differs only in case, or None."""
         folded = name.casefold()
-        return next((c for c in self.columns if c.name.casefold() == folded), None)
+        alike = [c for c in self.columns if c.name.casefold() == folded]
+        return next((c for c in alike if c.name == name), alike[0] if alike else None)
 
 
 _MOST_LINES, _WIDEST = 20, 120
@@ -296,10 +297,10 @@ class Catalog:
     def __post_init__(self) -> None:
         places = Counter(".".join(relation.location).casefold() for relation in self.relations)
         object.__setattr__(self, "_alike", frozenset(place for place, count in places.items() if count > 1))
-        by_place = {name: relation for relation in self.relations for name in _list_qualified_names(relation)}
-        named = by_place | {r.name.casefold(): r for r in self.relations}
-        unlisted = {name: r for r in self.unlisted for name in (*_list_qualified_names(r), r.name.casefold())}
-        object.__setattr__(self, "_by_name", unlisted | named)
+        named = [(name, r) for r in self.unlisted for name in (*_list_qualified_names(r), r.name)]
+        named += [(name, r) for r in self.relations for name in _list_qualified_names(r)]
+        named += [(r.name, r) for r in self.relations]
+        object.__setattr__(self, "_by_name", {name.casefold(): r for name, r in named} | dict(named))
         private = any(column.private for r in (*self.relations, *self.unlisted) for column in r.columns)
         object.__setattr__(self, "has_private", private)
 
@@ -330,8 +331,11 @@ class Catalog:
         return replace(self, relations=(*self.relations, table))
 
     def find(self, name: str) -> Relation | None:
-        """Return the relation of that name, folding case, with or without its schema before it, or None."""
-        return self._by_name.get(name.casefold())
+        """Return the relation of that name, with or without its schema before it, or None.
+
+        Where none is called so, it is one whose name differs only in case.
+        """
+        return self._by_name.get(name) or self._by_name.get(name.casefold())
 
     def relation(self, name: str) -> Relation:
         found = self.find(name)
@@ -353,10 +357,10 @@ class Catalog:
 
     def unknown(self, name: str) -> str:
         """Say that there is no relation of that name, and what to do."""
-        if name.casefold() in {part for hidden in self.hidden for part in _endings(hidden.split("."))}:
+        if name.casefold() in {part.casefold() for hidden in self.hidden for part in _endings(hidden.split("."))}:
             return f"no relation named {name!r} that may be read: it is there, and this role has no right to it"
         for broken, why in self.broken:
-            if name.casefold() in _endings(broken.split(".")):
+            if name.casefold() in map(str.casefold, _endings(broken.split("."))):
                 return f"the view {name!r} cannot be read: {why}"
         return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations], as_written)}"
 
@@ -398,7 +402,7 @@ def _list_qualified_names(relation: Relation) -> list[str]:
 
 
 def _endings(parts: Sequence[str]) -> list[str]:
-    return [".".join(parts[i:]).casefold() for i in range(len(parts))]
+    return [".".join(parts[i:]) for i in range(len(parts))]
 
 
 def as_written(name: str) -> str:

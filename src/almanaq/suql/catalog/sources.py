@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from operator import attrgetter
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
-from almanaq.suql.catalog.relations import Catalog, Column, Relation
-from almanaq.suql.syntax.nodes import ancestors, is_within, nodes_of
+from almanaq.suql.catalog.relations import Catalog, Column, Relation, fold
+from almanaq.suql.syntax.nodes import ancestors, copy_tree, is_within, nodes_of, quoted
 
 
 def relations_in(tree: exp.Expr, catalog: Catalog) -> list[Relation]:
@@ -59,7 +60,7 @@ def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("
 
 
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
-    """Return the column names (in lower case) of a FROM item; None when they are unknown."""
+    """Return the column names of a FROM item, as the engine finds them; None when they are unknown."""
     names = _unrenamed_columns(item, catalog)
     listed = item.alias_column_names if isinstance(item.args.get("alias"), exp.TableAlias) else []
     if not listed or names is None:
@@ -73,7 +74,8 @@ def _unrenamed_columns(item: exp.Expr, catalog: Catalog) -> list[str] | None:
         if cte is not None:
             return columns_of(cte, catalog)
         relation = catalog.find(item.name)
-        return [column.name.lower() for column in relation.columns] if relation is not None else None
+        columns = relation.columns if relation is not None else None
+        return None if columns is None else [fold(column.name, catalog.dialect, quoted=True) for column in columns]
     inner = query_in(item)
     return list(inner.named_selects) if isinstance(inner, exp.Query) else None
 
@@ -103,6 +105,19 @@ def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | No
         return None
     shown = query.selects[names.index(column.name)].unalias()
     return origin(shown, catalog) if isinstance(shown, exp.Column) and shown.table else None
+
+
+def qualified(expression: str, alias: str) -> exp.Expr:
+    """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
+    tree = copy_tree(_parse(expression))
+    for reference in nodes_of(tree, exp.Column):
+        reference.set("table", quoted(alias))
+    return tree
+
+
+@lru_cache(maxsize=64)
+def _parse(expression: str) -> exp.Expr:
+    return parse_one(expression, read="postgres")
 
 
 _SETS = ("rollup", "cube", "grouping_sets")

@@ -230,10 +230,10 @@ def _named_columns(
     source = block.source.args["from_"].this
     named = {}
     for name, value in key.items():
-        carried = next(
-            (c for c in columns if c.split(".")[-1] == name.lower()), f"{source.alias_or_name}.{name.lower()}"
-        )
-        columns.setdefault(carried, column(source.alias_or_name, name.lower()))
+        ends = {c: c.split(".")[-1] for c in columns}
+        found = next((c for wanted in (name, name.lower()) for c, end in ends.items() if end == wanted), None)
+        carried = found or f"{source.alias_or_name}.{name}"
+        columns.setdefault(carried, column(source.alias_or_name, name))
         named[carried] = value
     if not named:
         known = [name.split(".")[-1] for name in columns]

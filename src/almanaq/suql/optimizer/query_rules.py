@@ -369,7 +369,8 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
 
     Before: `SELECT * FROM (SELECT DISTINCT city, answer(…) AS a FROM t) AS d WHERE d.city = 'Rome'` asks for every row.
     After: the derived table has `WHERE city = 'Rome'`, and so do both sides of a UNION; the condition outside stays.
-    Of `a LEFT JOIN (SELECT id, answer(…) AS b FROM t) AS d ON d.id = a.id` it asks for rows that have a match in a.
+    Of `a LEFT JOIN (SELECT id, answer(…) AS b FROM t) AS d ON d.id = a.id` it asks for rows that have a match in a; of
+    `SELECT … FROM (SELECT answer(…) AS a, row_number() OVER w AS n FROM t) AS d WHERE d.n = 1` for the first ones.
 
     A row that fails the condition outside is dropped there anyway, and no other row depends on it. Below a LIMIT, a
     window or an aggregate one would, so conditions are pushed past those only where they are about their keys.
@@ -412,8 +413,14 @@ def _push(query: exp.Expr, part: exp.Expr, item: str, names: list[str]) -> None:
     elif isinstance(query, exp.Select):
         outputs = dict(zip(names, (item.unalias() for item in query.expressions), strict=False))
         read = [outputs.get(column.name) for column in own]
-        if all(node is not None and _may_filter(node, query) for node in read) and _is_open(query):
+        found = [node for node in read if node is not None]
+        if len(found) < len(read) or not _is_open(query):
+            return
+        if all(_may_filter(node, query) for node in found):
             query.where(_over(part, item, outputs), copy=False)
+        elif all(_may_choose(node, query) for node in found):
+            chosen, before = _over(part, item, outputs), query.args.get("qualify")
+            query.set("qualify", exp.Qualify(this=exp.and_(*([before.this] if before else []), chosen, copy=False)))
 
 
 def _has_one_type(query: exp.Query, number: int) -> bool:
@@ -437,6 +444,14 @@ def _may_filter(node: exp.Expr, block: exp.Select) -> bool:
     key = not is_aggregated(block) or node in keys_of_groups(block)
     key = key and all(node in (window.args.get("partition_by") or ()) for window in windows_in(block))
     return key and not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
+
+
+def _may_choose(node: exp.Expr, block: exp.Select) -> bool:
+    """Return whether an output may tell which rows of a block are asked about, once its windows have seen all."""
+    windows = windows_in(block)
+    asks = any(map(has_text, block.expressions)) and not is_aggregated(block)
+    known = not (has_text(node) or is_by_chance(node)) and node.find(exp.Query) is None
+    return bool(windows) and not any(map(has_text, windows)) and asks and known
 
 
 def _over(part: exp.Expr, item: str, outputs: dict[str, exp.Expr]) -> exp.Expr:

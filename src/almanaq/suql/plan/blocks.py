@@ -22,6 +22,8 @@ from almanaq.suql.plan.sites import (
     is_nested_call,
     own_columns,
     parts_beside,
+    references_from_above,
+    tables_in,
     take_rows,
     text_unit,
     where_of,
@@ -34,6 +36,7 @@ from almanaq.suql.text_functions import (
     is_drawn,
     is_text_call,
     nested_queries,
+    outermost_text_calls,
     own_nodes,
     own_text_calls,
 )
@@ -61,6 +64,45 @@ def derive_functions(block: exp.Select) -> None:
             function = exp.Explode(this=function)
         query = exp.Subquery(this=exp.Select(expressions=[aliased(function, names[0])]))
         item.replace(exp.Lateral(this=query, alias=table_alias(alias)))
+
+
+def split_functions(block: exp.Select, name: str) -> bool:
+    """Compute the text calls of a function in FROM in a derived table before it; say whether there were any.
+
+    `t, f(answer(t.x, q)) AS e WHERE w` becomes `(SELECT t.a, answer(t.x, q) AS u0 FROM t WHERE w) AS d, f(d.u0) AS e`.
+    """
+    from_, joins = block.args.get("from_"), block.args.get("joins") or []
+    items = [from_.this, *(join.this for join in joins)] if from_ is not None else []
+    place = next((place for place, item in enumerate(items) if _asks_in_arguments(item)), None)
+    if place is None:
+        return False
+    computed: dict[str, exp.Expr] = {}
+    for call in outermost_text_calls(items[place].this):
+        label, unit = f"u{len(computed)}", text_unit(call)
+        computed[label] = unit.copy()
+        unit.replace(column(name, label))
+    inner = exp.Select()
+    if place:
+        before, joins = joins[: place - 1], joins[place - 1 :]
+        known = {item.alias_or_name for item in items[:place]}
+        parts = [] if any(side_of(join) in ("RIGHT", "FULL") for join in joins) else conjuncts(where_of(block))
+        about = [part for part in parts if tables_in(part) <= known and not part.find(exp.Query)]
+        about = [part.copy() for part in about if not (has_text(part) or is_by_chance(part))]
+        computed = carry(references_from_above(block, place - 1), name) | computed
+        inner.set("from_", from_)
+        inner.set("joins", before)
+        inner.where(*about, copy=False)
+    else:
+        joins = [exp.Join(this=items[0], kind="CROSS"), *joins]
+    inner.set("expressions", [aliased(node, label) for label, node in computed.items()])
+    block.set("from_", exp.From(this=derived(inner, name)))
+    block.set("joins", joins)
+    return True
+
+
+def _asks_in_arguments(item: exp.Expr) -> bool:
+    function = item.this if isinstance(item, exp.Table | exp.Lateral) else None
+    return isinstance(function, exp.Func) and bool(own_text_calls(function))
 
 
 def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None:
@@ -227,6 +269,25 @@ def draw_first(block: exp.Select, name: str) -> None:
         for clause in ("limit", "offset"):
             page.set(clause, block.args.pop(clause, None))
         inner.replace(page)
+
+
+def split_page(block: exp.Select, name: str) -> bool:
+    """Cut a block's rows in a derived table where only what it shows asks; say whether it does.
+
+    `SELECT f(a) FROM t ORDER BY b LIMIT 1` becomes
+    `SELECT f(d.a) FROM (SELECT a, b FROM t ORDER BY b LIMIT 1) AS d ORDER BY d.b`.
+    """
+    cut = [clause for clause in ("limit", "offset") if block.args.get(clause) is not None]
+    beside = [part for part in block.iter_expressions() if part.arg_key != "expressions"]
+    if not cut or not is_plain(block) or is_by_chance(block) or any(map(has_text, beside)):
+        return False
+    order = block.args.get("order")
+    kept = order.copy() if order is not None else None
+    inner = derive(block, name, [])
+    inner.set("order", kept)
+    for clause in cut:
+        inner.set(clause, block.args.pop(clause))
+    return True
 
 
 def split_nested_calls(block: exp.Select, name: str) -> bool:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.catalog.sources import find_cte, from_items, qualified
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
 from almanaq.suql.plan.first_rows import (
@@ -29,7 +29,6 @@ from almanaq.suql.plan.sites import (
     is_correlated,
     is_of_block,
     own_columns,
-    qualified,
     references_from_above,
     text_unit,
     where_of,
@@ -201,7 +200,8 @@ class _Builder:
     def _split(self, block: exp.Select) -> bool:
         name = self._name("part")
         return (
-            blocks.split_groups(block, name)
+            blocks.split_functions(block, name)
+            or blocks.split_groups(block, name)
             or blocks.split_sets(block, name)
             or split_first_rows(block, name)
             or blocks.split_windows(block, name)
@@ -387,7 +387,7 @@ class _Builder:
         self._compile_nested(block)
         self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
-        while self._split(block):
+        while self._split(block) or blocks.split_page(block, self._name("part")):
             pass
         for item in list(from_items(block)):
             if isinstance(item, exp.Subquery) and has_text(item):

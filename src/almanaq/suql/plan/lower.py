@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
+from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
@@ -21,8 +22,10 @@ from almanaq.suql.plan.stages import (
     Stage,
     TextBlock,
     TextStage,
+    selects_of,
 )
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of, table
+from almanaq.suql.text_functions import is_text_call
 
 
 def shown_columns(output: Output, block: TextBlock) -> tuple[exp.Expr, ...] | None:
@@ -67,7 +70,18 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, payload=lowering.payload)
+    _check_computed([*(select for stage in stages for select in selects_of(stage)), output.select])
     return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain, plan.bound))
+
+
+def _check_computed(selects: Sequence[object]) -> None:
+    """Raise UnsupportedError for a text function that no stage computes: the engine may have a function of its name."""
+    found = [node for select in selects if isinstance(select, exp.Query) for node in nodes(select)]
+    for call in filter(is_text_call, found):
+        name = call.name.lower()
+        raise UnsupportedError(
+            f"{name}() is not supported where the query has it: compute it in a derived table (SELECT {name}(…) AS a …)"
+        )
 
 
 def _with_last_inside(plan: Plan) -> Plan:
@@ -245,7 +259,9 @@ class _Lowering:
         number = aliased(exp.Window(this=exp.RowNumber(), order=order), ORDINAL)
         select = self._rows(number, aliased(copy_tree(self._row), ROW), *self._carry(self._find_needed(asked)))
         self._restrict(select)
-        if order is not None or self._limit is not None or self._offset is not None:
+        if isinstance(self._limit, exp.Fetch) and order is not None:
+            select.set("order", copy_tree(order))  # WITH TIES: no two rows have one number
+        elif order is not None or self._limit is not None or self._offset is not None:
             select.order_by(exp.column(exp.to_identifier(ORDINAL, quoted=True)), copy=False)
         select.set("limit", self._limit)
         select.set("offset", self._offset)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.models.protocols import AnswerType, TextCall
@@ -21,7 +20,6 @@ from almanaq.suql.syntax.nodes import (
     in_parentheses,
     is_within,
     nodes_of,
-    quoted,
 )
 from almanaq.suql.text_functions import declared, has_text, is_text_call, nested_queries, own_text_calls
 from almanaq.values import SEPARATOR
@@ -29,19 +27,6 @@ from almanaq.values import SEPARATOR
 CLAUSES_OF_FROM = ("from_", "joins", "laterals")
 CLAUSES_OF_ROWS = (*CLAUSES_OF_FROM, "where")
 """The clauses of a SELECT that make its rows, before grouping."""
-
-
-def qualified(expression: str, alias: str) -> exp.Expr:
-    """Return a SQL expression over a relation (in PostgreSQL's dialect) with its columns qualified."""
-    tree = copy_tree(_parse(expression))
-    for reference in nodes_of(tree, exp.Column):
-        reference.set("table", quoted(alias))
-    return tree
-
-
-@lru_cache(maxsize=64)
-def _parse(expression: str) -> exp.Expr:
-    return parse_one(expression, read="postgres")
 
 
 def own_columns(block: exp.Select, *parts: exp.Expr) -> list[exp.Column]:

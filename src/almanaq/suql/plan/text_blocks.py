@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
-from almanaq.suql.catalog.sources import from_items
+from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold
+from almanaq.suql.catalog.sources import from_items, qualified
 from almanaq.suql.plan import blocks
 from almanaq.suql.plan.blocks import is_aggregated, is_plain, windows_in
 from almanaq.suql.plan.joins import has_outer_join
@@ -23,7 +23,6 @@ from almanaq.suql.plan.sites import (
     is_of_block,
     own_columns,
     parts_beside,
-    qualified,
 )
 from almanaq.suql.plan.stages import ROW, EvidenceSource, RowName, TextBlock
 from almanaq.suql.syntax.nodes import aliased, column, nodes, table
@@ -296,7 +295,9 @@ class _Origins:
             return None
         item = items[reference.table]
         if (relation := self._relation(item)) is not None:
-            return None if item.alias_column_names else _in_relation(relation, reference)  # they may rename the key
+            if item.alias_column_names:  # they may rename the key
+                return None
+            return _in_relation(relation, reference, self.catalog.dialect)
         copy = item.this if isinstance(item, exp.Subquery) else self.copies.get(item.name)
         if not isinstance(copy, exp.Select):
             return None
@@ -327,11 +328,11 @@ def _gives_each_row(block: exp.Select) -> bool:
     return not any(isinstance(node, exp.AggFunc) for output in block.expressions for node in own_nodes(output))
 
 
-def _in_relation(relation: Relation, reference: exp.Column) -> _Origin:
+def _in_relation(relation: Relation, reference: exp.Column, dialect: str) -> _Origin:
     spelled = relation.column(reference.name)
     name = spelled.name if spelled else reference.name
     if relation.key:
-        key = tuple(column(reference.table, part.lower()) for part in relation.key)
+        key = tuple(column(reference.table, fold(part, dialect, quoted=True)) for part in relation.key)
         return _Origin(relation, name, key, tuple(map(carried_name, key)), RowName.KEY)
     if relation.row_id is None:
         return _Origin(relation, name, (), (), RowName.NOTHING)
