@@ -32,6 +32,8 @@ EXPRESSIONS = (
     "mod(id, 2), id ^ 2 * 3, -id ^ 2, 2 ^ id ^ 2, |/ id, ||/ id, @ -id, +id, .5 * id, ceiling(id * .3), pow(id, 2)",
     "body !~ 'x', body !~* 'X', body ~~ 'r%', body !~~ 'r%', body ~~* 'R%', body ^@ 'r', to_hex(id)",
     "(id > 1) IS UNKNOWN, (opened > '2024-03-04') IS NOT UNKNOWN, (id = 1) IS NULL",
+    "pg_catalog.substr(pg_catalog.substr(body, 2), (mod(id, 2) ^ 2)::int)",
+    "pg_catalog.date_trunc('month', now()) > opened",
     "sum(id) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW)",
     "generate_series('2024-01-01'::timestamp, '2024-01-03', '1 day')",
 )

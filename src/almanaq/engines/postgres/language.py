@@ -296,7 +296,8 @@ def _put_back(tree: exp.Expr, kept: Mapping[str, Tree]) -> None:
             path = names_of(node.funcname)
             call.set("this", path[-1] if is_plain(path[-1]) else exp.to_identifier(path[-1], quoted=True))
             if len(path) > 1:
-                call.replace(exp.Dot(this=exp.to_identifier(path[0], quoted=True), expression=call.copy()))
+                placed = call.replace(exp.Dot(this=exp.to_identifier(path[0], quoted=True), expression=exp.null()))
+                placed.set("expression", call)
             continue
         path = names_of(node.name)
         operator = ".".join([*map(quote, path[:-1]), path[-1]])
