@@ -555,6 +555,7 @@ _AFTER = (
         commands="sql ask chat serve mcp",
         setting=True,
         untrusted="any",
+        url=True,
     ),
     Option(
         name="batch_api",

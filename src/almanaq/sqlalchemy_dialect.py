@@ -29,7 +29,7 @@ _SCHEMA = "main"
 
 
 class _Preparer(postgresql.PGIdentifierPreparer):  # type: ignore[misc]
-    """Writes names without the one schema that there is, which tools put before them."""
+    """Writes names without the default schema, which tools put before them."""
 
     def schema_for_object(self, table: Any) -> str | None:
         schema: str | None = table.schema
@@ -111,18 +111,19 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
     # --- reflection: what the catalog says
 
     def get_schema_names(self, connection: Any, **_: Any) -> list[str]:
-        return [self._get_default_schema_name(connection)]
+        relations = connection.connection.driver_connection.catalog.relations
+        return sorted({self._get_default_schema_name(connection), *map(_schema_of, relations)})
 
     def get_table_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:
         relations = connection.connection.driver_connection.catalog.relations
-        return [relation.name for relation in relations] if schema in (None, _SCHEMA) else []
+        found = [relation for relation in relations if _schema_of(relation) == (schema or _SCHEMA)]
+        return [relation.name if schema in (None, _SCHEMA) else relation.location[-1] for relation in found]
 
     def get_view_names(self, connection: Any, schema: str | None = None, **_: Any) -> list[str]:  # noqa: ARG002
         return []
 
     def has_table(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> bool:
-        found = connection.connection.driver_connection.catalog.find(table_name)
-        return found is not None and schema in (None, _SCHEMA)
+        return _find(connection, table_name, schema) is not None
 
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
         relation = _relation(connection, table_name, schema)
@@ -141,17 +142,22 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         return {"constrained_columns": list(_relation(connection, table_name, schema).key), "name": None}
 
     def get_foreign_keys(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Record]:
-        return [
-            {
-                "name": None,
-                "constrained_columns": list(own),
-                "referred_schema": None,
-                "referred_table": other,
-                "referred_columns": list(theirs),
-                "options": {},
-            }
-            for own, other, theirs in _relation(connection, table_name, schema).foreign_keys
-        ]
+        find = connection.connection.driver_connection.catalog.find
+        keys: list[Record] = []
+        for own, other, theirs in _relation(connection, table_name, schema).foreign_keys:
+            referred = _schema_of(find(other))
+            plain = referred == _SCHEMA
+            keys.append(
+                {
+                    "name": None,
+                    "constrained_columns": list(own),
+                    "referred_schema": schema if plain else referred,
+                    "referred_table": other if plain else other.removeprefix(f"{referred}."),
+                    "referred_columns": list(theirs),
+                    "options": {},
+                }
+            )
+        return keys
 
     def get_table_comment(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> Record:
         return {"text": _relation(connection, table_name, schema).description or None}
@@ -177,10 +183,21 @@ def _option(name: str, text: str) -> Any:
 
 
 def _relation(connection: Any, name: str, schema: str | None) -> Relation:
-    found: Relation | None = connection.connection.driver_connection.catalog.find(name)
-    if found is None or schema not in (None, _SCHEMA):
-        raise exc.NoSuchTableError(name)
+    if (found := _find(connection, name, schema)) is None:
+        raise exc.NoSuchTableError(name if schema is None else f"{schema}.{name}")
     return found
+
+
+def _find(connection: Any, name: str, schema: str | None) -> Relation | None:
+    written = name if schema in (None, _SCHEMA) else f"{schema}.{name}"
+    found: Relation | None = connection.connection.driver_connection.catalog.find(written)
+    return found if found is not None and _schema_of(found) == (schema or _SCHEMA) else None
+
+
+def _schema_of(relation: Relation) -> str:
+    """Return the schema that stands before the name of a relation, the one default where none does."""
+    table = relation.location[-1] if relation.location else relation.name
+    return relation.name.removesuffix(f".{table}") if relation.name.endswith(f".{table}") else _SCHEMA
 
 
 def _type(column: Column, dialect: str) -> Any:

@@ -55,6 +55,16 @@ WHOLE = [
         (["growers in Vik", "show the oldest one"], "oldest grower in Vik"),
         (["total kilos by town", "which has the least?"], "town with the lowest total kilos"),
         (["average age by town", "which is the oldest?"], "town with the highest average age"),
+        (["growers in Vik", "not Vik, Oslo"], "growers in Oslo"),
+        (["growers in Vik", "no, not Vik. Moss"], "growers in Moss"),
+        (["how many growers are in Vik?", "not in Vik but in Oslo"], "how many growers are in Oslo?"),
+        (
+            ["how many deliveries were delivered in 2023?", "since October"],
+            "how many deliveries between October 2023 and December 2023",
+        ),
+        (["total kilos in 2023", "before October"], "total kilos between January and September 2023"),
+        (["total kilos in 2023", "in October"], "total kilos in October 2023"),
+        (["total kilos in 2023", "after September", "until October"], "total kilos in October 2023"),
         (
             ["growers in Vik", "total kilos by fruit? Which is the highest?"],
             "total kilos by fruit? Which is the highest?",
@@ -201,6 +211,29 @@ def test_rows_of_a_conversation_are_found_again_by_what_tells_them_apart(sources
     reply = last_of(sources[source], *turns)
     wanted = [row[0] for row in sources[source].sql(sql).rows]
     assert any(sorted(column) == sorted(wanted) for column in map(list, zip(*reply.rows, strict=True))), reply.answer
+
+
+@pytest.mark.parametrize(
+    ("turns", "offered"),
+    [
+        (["growers in Vik", "Oslo too"], "town is Vik or town is Oslo"),
+        (["how many growers are in Vik?", "and Oslo as well"], "town is Vik or town is Oslo"),
+        (["growers in Vik", "or Oslo"], "town is Vik or town is Oslo"),
+        (
+            ["total kilos in 2022", "also 2024"],
+            "(delivered is at least 2022-01-01 and delivered is below 2023-01-01) or",
+        ),
+        (["growers in Vik", "not Moss, Oslo"], "town is none of Moss, Oslo"),
+        (["total kilos since 2023", "until October"], "at least 2023-01-01"),  # of which year?
+        (["growers with deliveries of pear", "but not of plum"], "fruit is not plum"),  # never, or also others
+        (["growers without deliveries", "and of pear?"], "fruit is pear"),
+        (["growers in Vik", "with and without deliveries"], ""),
+    ],
+)
+def test_what_a_turn_leaves_open_is_offered(con, turns, offered):
+    reply = last_of(con, *turns)
+    assert reply.status == "clarify", reply.answer
+    assert offered in reply.readings[0].words
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import almanaq
+from almanaq.agent.local import LocalDialogue
+from almanaq.agent.response import Reading
 from almanaq.encode import response_record
 from almanaq.errors import UsageError
 
@@ -32,6 +34,15 @@ def test_at_most_three_are_offered_the_likeliest_first(con):
     said = [reading.probability for reading in reply.readings]
     assert said == sorted(said, reverse=True)
     assert all(reading.words and reading.words in reply.answer for reading in reply.readings)
+
+
+def test_a_reading_without_words_is_not_offered(con):
+    dialogue = LocalDialogue(con.engine)
+    world = dialogue.world(con.catalog)
+    said = Reading("receipts", "SELECT shop FROM receipts", 0.5)
+    unsaid = Reading("SELECT a % 2 FROM receipts", "SELECT a % 2 FROM receipts", 0.5)
+    assert dialogue.offer("shops?", [unsaid, said, said], world).readings == (said,)
+    assert dialogue.offer("shops?", [unsaid], world).status == "no_query"
 
 
 def test_a_reading_runs(con):

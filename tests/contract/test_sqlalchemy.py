@@ -6,6 +6,7 @@ import datetime
 import decimal
 import uuid
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -57,6 +58,8 @@ def test_a_url_names_a_source_and_options(tmp_path):
         options = connection.connection.driver_connection.engine._options
         assert (options.max_calls, options.order) == (5, "table")
     engine.dispose()
+    with pytest.raises(sa.exc.InterfaceError, match="batch: the model 'local' makes no calls"):
+        sa.create_engine(f"almanaq:///{path}?batch=2&model=local").connect()
     for url in ("almanaq:///x?speed=1", "almanaq:///x?max_calls=many", "almanaq://host/x"):
         with pytest.raises(sa.exc.ArgumentError):
             sa.create_engine(url).connect()
@@ -99,6 +102,33 @@ def test_reflection_gives_what_the_catalog_knows(engine):
     assert (seen.get_indexes("places"), seen.get_unique_constraints("places")) == ([], [])
     with pytest.raises(sa.exc.NoSuchTableError):
         seen.get_columns("nothing")
+
+
+def test_a_table_of_another_schema_is_read_by_its_schema(tmp_path):
+    path = tmp_path / "places.duckdb"
+    with duckdb.connect(str(path)) as made:
+        made.execute("CREATE TABLE t (id INT PRIMARY KEY); CREATE SCHEMA old; CREATE TABLE old.t (id INT, name TEXT)")
+        made.execute("INSERT INTO t VALUES (1); INSERT INTO old.t VALUES (1, 'Candles'), (2, 'Neon')")
+    model = FunctionModel(lambda text, question: "Yes" if "Candles" in text else "No")
+    engine = sa.create_engine("almanaq://", connect_args={"source": str(path), "model": model, "cache": False})
+    told = sa.inspect(engine)
+    assert [told.get_schema_names(), told.get_table_names(), told.get_table_names("old")] == [
+        ["main", "old"],
+        ["t"],
+        ["t"],
+    ]
+    plain, old = (
+        sa.Table("t", sa.MetaData(), autoload_with=engine),
+        sa.Table("t", sa.MetaData(), schema="old", autoload_with=engine),
+    )
+    asked = (
+        sa.select(old.c.name).join(plain, plain.c.id == old.c.id).where(sa.func.answer(old.c.name, "candles?") == "Yes")
+    )
+    with engine.connect() as connection:
+        assert connection.execute(asked).all() == [("Candles",)]
+    with pytest.raises(sa.exc.NoSuchTableError):
+        sa.Table("u", sa.MetaData(), schema="old", autoload_with=engine)
+    engine.dispose()
 
 
 def test_core_selects_over_reflected_tables(engine):

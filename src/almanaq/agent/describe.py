@@ -27,6 +27,7 @@ _COMPARISONS: dict[type[exp.Expr], tuple[str, str]] = {
 _AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Avg: "average",
     exp.Max: "highest",
+    exp.Median: "median",
     exp.Min: "lowest",
     exp.Sum: "total",
 }
@@ -185,12 +186,25 @@ class _Describer:
         figures = [item.unalias() for item in tree.expressions if item.find(exp.AggFunc, exp.Window)]
         if not figures:
             return ""
-        if len(figures) > 1 or not isinstance(figures[0], exp.AggFunc):
+        if len(figures) == 1 and isinstance(figures[0], exp.Div):
+            return f"the {self.value(figures[0])} among " + "all " * (tree.args.get("where") is None)
+        if not all(isinstance(figure, exp.AggFunc) for figure in figures):
             raise _NoWords
+        if len(figures) > 1:
+            return f"the {join_words(map(self.value, figures))} of "
         subject = _subject(tree)
         plural = subject.startswith(_ROWS_IN) or (subject.endswith("s") and not tree.args.get("joins"))
         plain = plural and _counts_rows(figures[0])
         return f"the {'number' if plain else self.value(figures[0])} of "
+
+    def _share(self, figure: exp.Div) -> str:
+        """Return "percentage with “price is cheap”", of rows or of a total; "" for what is no share of a whole."""
+        part, whole = figure.this.args.get("expression"), figure.expression
+        parted = isinstance(part, exp.Filter) and part.this == whole and isinstance(whole, exp.AggFunc)
+        if not isinstance(part, exp.Filter) or not parted or figure.this.this.name not in ("100", "100.0"):
+            return ""
+        of = "" if _counts_rows(whole) else f" of the {self.value(whole)}"
+        return f"percentage{of} with “{self.condition(part.expression.this)}”"
 
     def _distinct(self, tree: exp.Select) -> str:
         """Return "different city of " where only what differs in the values shown counts, "" elsewhere."""
@@ -302,6 +316,8 @@ class _Describer:
         pattern = node.args["expression"]
         if not isinstance(pattern, exp.Literal) or not isinstance(node, exp.Like | exp.ILike):
             raise _NoWords
+        if (listed := _listed(node.this.unnest(), pattern.name)) is not None:
+            return f"{self.value(listed[0])} {'do not include' if negated else 'include'} {listed[1]}"
         subject, inner = self.value(node.this), pattern.name.strip("%")
         exact = "" if isinstance(node, exp.ILike) else " exactly"
         if "%" in inner or "_" in inner or "\\" in inner or not inner:
@@ -339,6 +355,8 @@ class _Describer:
             )
         if isinstance(node, exp.Cast | exp.Lower | exp.Upper | exp.Trim | exp.Round):
             return self.value(node.this) if not isinstance(node.this, exp.Literal) else node.this.name
+        if isinstance(node, exp.Div) and (share := self._share(node)):
+            return share
         if type(node) in _ARITHMETIC:
             return f"{self._operand(node.this)} {_ARITHMETIC[type(node)]} {self._operand(node.expression)}"
         if isinstance(node, exp.Literal | exp.Neg):
@@ -570,6 +588,15 @@ def _asks_text(node: exp.Expr) -> bool:
 
 def _question(call: exp.Expr) -> str:
     return call.expressions[1].name if len(call.expressions) > 1 else call.name
+
+
+def _listed(node: exp.Expr, pattern: str) -> tuple[exp.Expr, str] | None:
+    """Return the text that is a list, and the item looked for: of `(', ' || t || ', ') LIKE '%, a, %'`; else None."""
+    if not isinstance(node, exp.DPipe) or not isinstance(node.this, exp.DPipe) or not node.expression.is_string:
+        return None
+    mark = node.expression.name
+    found = re.fullmatch(rf"%{re.escape(mark)}([^%_\\]+){re.escape(mark)}%", pattern)
+    return (node.this.expression, found[1]) if mark and found and node.this.this == node.expression else None
 
 
 def _json_path(node: exp.Expr) -> str:

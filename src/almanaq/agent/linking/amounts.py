@@ -186,6 +186,8 @@ def _comparative_before(tokens: Sequence[Token], at: int) -> tuple[int, str] | N
 
 
 def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measured: Measured | None) -> Iterator[Span]:
+    if tokens[first].folded == "within" and not _unit(tokens, last + 1)[1]:
+        return  # "within 500 m", but not "within Bern" or "within 2023"
     negated = first and tokens[first - 1].folded in ("not", "no", "nothing") and sign in _FLIPPED
     at = last
     while at < len(tokens) and tokens[at].folded in ("a", "an", "the", "or", "equal", "to", *_CURRENCIES):

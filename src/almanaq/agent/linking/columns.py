@@ -21,6 +21,7 @@ _NUMBERS = ("int", "numeric", "decimal", "float", "double", "real", "money", "hu
 _YES_NO = (
     *(("yes y", "no n"), ("true t", "false f"), ("1", "0"), ("ja j", "nein n"), ("oui", "non"), ("si sí", "no")),
     *(("on", "off"), ("x", ""), ("active", "inactive"), ("wahr", "falsch")),
+    ("yes y true t ja j wahr oui si sí", "no n false f nein falsch non"),  # typed in several languages
 )
 _SO_OR_NOT = ("ed", "able", "ible", "active", "flag", "paid", "sold", "al", "ous", "ic", "ive", "less", "free")
 _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")

@@ -269,7 +269,9 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             around = (*tokens[max(first - 1, 0) : first], *tokens[last : last + 1])
             beside = {t.stem for t in around if not is_plural(t)}
             spelled = signed_alike(index.values_spelled(text), question, token.start, tokens[last - 1].end)
-            called = [m for m in spelled if functional and m.value == text and m.column.words[-1] in beside]
+            before = tokens[first - 1].stem if first else ""  # "deck a"
+            written = [m for m in spelled if m.value == text or (len(text) == 1 and m.column.words[-1] == before)]
+            called = [m for m in written if functional and m.column.words[-1] in beside]
             if called:  # "the First team", whose column is called so, is not the one that is first
                 yield Span(first, last, "value", tuple(called), _CALLED * (last - first))
                 continue
@@ -461,10 +463,18 @@ def _other_forms(
             yield Span(i, i + 1, "value", tuple(values), 0.55, f"misspelt:{values[0].value}")
 
 
+def _are_one_name(pair: Sequence[Token], index: CatalogIndex) -> bool:
+    """Return whether two capitalized words are the name of one thing, of which no value holds both: "Ida Berg"."""
+    one, other = ({*index.values_holding((token.folded,))} for token in pair)
+    return all(token.text[:1].isupper() for token in pair) and not one & other
+
+
 def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex, gaps: set[int]) -> Iterator[Span]:
     """Yield runs of words, unknown ones among them, that values only hold: "Williams" of "Serena Williams"."""
     known = english()
     for first in sorted(gaps):
+        if any(_are_one_name(tokens[i : i + 2], index) for i in (first - 1, first) if {i, i + 1} <= gaps):
+            continue  # nobody is called so
         for last in range(min(first + 4, len(tokens)), first, -1):
             inside = tokens[first:last]
             if not all(t.is_word for t in inside) or inside[-1].folded in known.silent:

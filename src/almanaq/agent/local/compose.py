@@ -22,6 +22,7 @@ from almanaq.text.words import STOPWORDS
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
+_EITHER_WAY = re.compile(r"\bwith (?:and|or) without\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
@@ -301,6 +302,8 @@ class Composer(Ranking):
                 spec = replace(spec, measures=(count(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        if _EITHER_WAY.search(self.sentence.links.question):
+            self.choices.doubt(0.1, "with and without")
         if _OF_ALL.match(self.sentence.links.question):
             self.choices.doubt(0.3, "whether all rows are so")
         if spec.measures and not spec.groups and beside:
@@ -415,6 +418,12 @@ class Composer(Ranking):
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
+        people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
+        if first in ("who", "whom") and not self.shown and (not people or acts):
+            self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
+        if first == "where" and not self.shown and self.ordering:
+            self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
         of_kind = of_kind and (not self.searches or self._lists_kinds())

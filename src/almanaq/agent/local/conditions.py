@@ -34,7 +34,9 @@ SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<
 _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
+_JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS = 20
+_DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
 
@@ -75,7 +77,7 @@ class Conditions(Presence):
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
         said = {self.sentence.text(k) for k in range(i)}  # "how many in Bern and how many in Basel"
-        return all(
+        return not {"but", ", but"} & {*self.sentence.words_between(i, j)} and all(
             self.sentence.items[k].kind in ("and", "not", "number")
             or self.sentence.text(k) in _ALTERNATIVES | said
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
@@ -152,6 +154,11 @@ class Conditions(Presence):
         conditions = [self._equals(column, meant) for _, _, meant in listed]
         self.joined |= "and" in between and not negated
         condition: exp.Expr
+        if negated and len(listed) == 2 and not _JOINED.search(" ".join(between)):
+            self.choices.doubt(0.6, "none of both, or the other")  # "not in Bern, in Basel"
+            options = [("none of both", 1.0), ("the other", 0.9)]
+            if self.choices.pick(("contrast", first), options) == "the other":
+                conditions, negated = conditions[1:], False
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
         if either or said or (len(listed) > 1 and not negated and self._counts_each(first, column, between, listed)):
@@ -170,6 +177,8 @@ class Conditions(Presence):
             at = column.scale.index(condition.expression.this)  # what is "not expensive" is less than that
             sign = ">" if not at else "<" if at >= len(column.scale) / 2 else "<>"
             condition, negated = on_scale(column, sign, condition.expression.this), False
+        if not negated and not several and self.world.is_single(self.main.name, column.relation.name):
+            self.tests = [t for t in self.tests if not (t.negated and t.column is column)]  # "not A but B" is B
         self.tests.append(Test(column, condition, first, negated, never))
 
     def _counts_each(
@@ -226,6 +235,9 @@ class Conditions(Presence):
             column = self._column_of_number(i, self.sentence.items[i].meanings[0])
             if column is not None:
                 self.sentence.take(i)
+                k = self.sentence.neighbour(i, 1)
+                if self.sentence.text(i + 1) == "of" and k is not None and self.sentence.items[k].kind == "value":
+                    self.choices.doubt(0.2, "a distance from a place")  # "within 5 km of Bern"
                 condition = self.compare(compared(column), self.sentence.items[i].meanings[0], column)
                 self._check_selective(column, condition, self.sentence.items[i].meanings[0].unit)
                 self._add(i, column, condition)
@@ -427,11 +439,16 @@ class Conditions(Presence):
         options = [(c, w) for c, w in options if w]
         if not options:
             return
+        likeliest = sorted((w for _, w in options), reverse=True)[:2]
+        if likeliest[1:] == likeliest[:1]:
+            self.choices.doubt(0.8, "days of two columns that nothing tells apart")
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
             sentence.take(labels[id(column)])
         elif self._is_of_another_verb(column):
             self.choices.doubt(0.4, f"{column.name} is of another verb")
+        elif "birth" in column.roles and not self._is_said(column, i):
+            self.choices.doubt(0.6, f"{column.name} is no day of what is asked for")
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
@@ -474,28 +491,28 @@ class Conditions(Presence):
     def _is_month(column: LinkedColumn) -> bool:
         return column.words[-1:] == ("month",) and column.kind == "number"
 
+    def _is_said(self, column: LinkedColumn, i: int) -> bool:
+        """Return whether a word just before a period shares a root with the name of a column."""
+        at = self.sentence.items[i].first
+        before = self.sentence.links.tokens[max(0, at - 5) : at]
+        said = [t.folded for t in before if t.stem == t.folded or t.stem not in english().row_nouns]
+        return any(share_root(verb, own) for verb in said if len(verb) > 3 for own in column.words if len(own) > 3)
+
     def _times(self, period: Period, i: int) -> Iterator[tuple[LinkedColumn, float]]:
         """Yield the columns that days may be of where none stands beside them."""
-        verbs = [
-            t.folded
-            for t in self.sentence.links.tokens[max(0, self.sentence.items[i].first - 5) : self.sentence.items[i].first]
-            if t.stem == t.folded or t.stem not in english().row_nouns
-        ]
         for name in self.world.graph.ways(self.main.name):
             for column in self.world.columns(name):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
-                called = any(
-                    share_root(verb, own) for verb in verbs if len(verb) > 3 for own in column.words if len(own) > 3
-                )
                 exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
-                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created", "start")
+                primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")
                 # What is made in 2010 is not what had its last service then.
-                other = 0.25 if len(column.words) > 1 and not {"date", "year", "day"} & set(column.words) else 0.75
+                other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75
                 said = period.year is not None and column.kind == "number" and "year" in column.words
                 other = max(other, 0.85) if said else other
-                yield column, reach * (1.05 if called else 0.95 if exact else 0.85 if primary else other)
+                weight = 1.05 if self._is_said(column, i) else 0.95 if exact else 0.85 if primary else other
+                yield column, reach * weight
 
     def _within(self, column: LinkedColumn, period: Period) -> exp.Expr:
         own = compared(column)

@@ -26,6 +26,7 @@ class NotComposed(Exception):
     """The spans make no query over these rows."""
 
 
+HAVING = frozenset(("have", "has", "had", "having", "with"))
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
 _UNNAMED, _DOERS, _SURE_PART = 0.5, 0.8, 0.7
 """How surely a noun of which nothing is known means the rows, and one of who does something; how sure a part of a value
@@ -104,6 +105,9 @@ class Draft:
             if span.kind == "noun" or self.main in span.meanings:
                 before = sentence.neighbour(i, -1, gap=1)
                 kind = sentence.items[before].kind if before is not None else ""
+                k = next((k for k in range(i - 1, 0, -1) if sentence.items[k].kind != "value"), 0)
+                if k and span.kind == "table" and sentence.text(k) in HAVING and sentence.items[k - 1].kind == "value":
+                    raise NotComposed  # "how many vans have open leases" counts vans
                 takes = kind in ("by", "compare", "superlative", "count")
                 if takes and before is not None and not sentence.used[before]:
                     continue

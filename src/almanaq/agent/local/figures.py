@@ -8,14 +8,13 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
-from almanaq.agent.linking.english import english
+from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import Hop
+from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.definitions import Defined
-from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.spec import aggregate, compared, count, is_there, kinds_of, part, plain, text
-
-HAVING = frozenset(("have", "has", "had", "having", "with"))
+from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
 
 
 def _is_kind(column: LinkedColumn) -> bool:
@@ -72,6 +71,10 @@ class Figures(Defined):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
+            said = {share_root(token.folded, relation_words(self.main)[-1]) for token in sentence.links.tokens}
+            often = sentence.text(i) in ("how often", "how many times") and True not in said
+            if often and len(self.world.graph.ways(self.main.name)) > 1:
+                self.choices.doubt(0.6, "times that these rows say, or others")
             if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
                 self._count_rows()
                 continue
@@ -79,6 +82,12 @@ class Figures(Defined):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
+            pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
+            if kind == "value" and k == i + 1 and pieces:  # "how many buns did Per buy?"
+                self.choices.doubt(0.8, "rows, or pieces")
+                if self.choices.pick(("pieces", i), [("rows", 1.0), ("SUM", 0.98)]) == "SUM":
+                    self.measures.append(aggregate("SUM", pieces[0]))
+                    continue
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
@@ -178,7 +187,7 @@ class Figures(Defined):
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
-            if self._ranks_by(i, k):
+            if self._ranks_by(i, k) or self._tells_doer(i, k):
                 continue
             taken = False
             while k is not None and self._group_by(k):
@@ -224,6 +233,21 @@ class Figures(Defined):
         self.choices.doubt(0.4, "order or groups")
         return True
 
+    def _tells_doer(self, i: int, k: int) -> bool:
+        """Return whether "by" says who did something, rather than for whom each: "made by guests from Bern"."""
+        last = self.sentence.links.tokens[self.sentence.items[k].last - 1]
+        after = self.sentence.neighbour(k, 1, gap=1)
+        filtered = after is not None and self.sentence.items[after].kind == "value"
+        does = filtered or is_verb_form(self.sentence.text(i - 1))
+        does = does and self.sentence.text(i) == "by" and is_plural(last)
+        if not does:
+            return False
+        self.choices.doubt(0.8, "by whom, or for each")
+        if self.choices.pick(("by", i), [("doer", 1.0), ("groups", 0.95)]) == "groups":
+            return False
+        self.sentence.take(i, k)
+        return True
+
     def _may_be(self, j: int, fits: Callable[[LinkedColumn], bool]) -> bool:
         things = (named.thing for named in self.sentence.items[j].meanings if isinstance(named, Named))
         return any(isinstance(thing, LinkedColumn) and fits(thing) for thing in things)
@@ -253,6 +277,10 @@ class Figures(Defined):
             following = [item.kind for item in sentence.items[k + 1 : k + 2]]
             if following == ["column"] and self._may_be(k + 1, lambda c: c.relation is relation):
                 return self._group_by(k + 1)  # "by supplier country"
+            own = next((c for c in self.world.columns(self.main.name) if c.words == relation_words(relation)), None)
+            if relation is not self.main and own is not None and own.kind == "text":
+                self._add_group(own)  # a column of the rows themselves goes before a table of its name
+                return True
             if relation is self.main:
                 mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg)
                 self.choices.doubt(0.9 if mean else 0.5, "per row")
@@ -345,9 +373,11 @@ class Figures(Defined):
         return False
 
     def _leave_out_missing(self, column: LinkedColumn) -> None:
+        finds, way = self.world.graph.finds, self.world.graph.ways(self.main.name)[column.relation.name]
+        leads_nowhere = any(finds(hop.left, is_missing(hop.own)) for hop in way)
         if column.kind == "text" and "" in self.world.index.values_of(column):
             self.extra.append(exp.NEQ(this=plain(column), expression=text("")))
-        elif self.world.graph.finds(column.relation.name, exp.Is(this=plain(column), expression=exp.Null())):
+        elif leads_nowhere or finds(column.relation.name, is_missing(plain(column))):
             self.extra.append(is_there(plain(column)))
 
     def _having(self) -> None:

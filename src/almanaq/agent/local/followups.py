@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 
 from sqlglot import exp
 
@@ -42,6 +43,7 @@ _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
 _GUESSED = 0.5
 """The probability that the first is meant by what speaks of one row, where several were shown."""
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
 _PARTS = re.compile(r"[,.;]\s+(?:(?:so|and|but|then)\s+)?")
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
@@ -516,17 +518,28 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         return None
     short = re.sub(r"\binstead(?: of [^,.;]+?(?=[,.;]| in | with |$))?|\bones\b", " ", said).strip(" ,")
     short = turn_pattern("cues").sub("", short).strip() or short
+    undated = _put_right(short, spec, world)
+    short, year = _fill_year(undated, spec, world)
     readings = read(short, world, main=relation, partial=True)
     if not readings:
         return None
     best = readings[0]
     new = best.spec
-    if turn_pattern("either").search(said):
-        old = {frozenset(columns_in(c)): c for c in spec.conditions if not has_text(c)}
-        each = ((c, old.get(frozenset(columns_in(c)))) for c in new.conditions)
-        new = new.with_conditions(c if other is None else exp.or_(other, c) for c, other in each)
+    either, adds = (turn_pattern(name).search(said) for name in ("either", "adds"))
+    guessed = False
+    if either or adds:
+        old: dict[frozenset[tuple[str, str]], exp.Expr] = {}
+        columns = (c for c in spec.conditions if either or isinstance(c.this, exp.Column))  # lists may hold both
+        for each in (c for c in columns if not has_text(c)):
+            old[columns_in(each)] = exp.and_(*filter(None, (old.get(columns_in(each)), each)))
+        joined = [(c, old.get(columns_in(c))) for c in new.conditions]
+        new = new.with_conditions(c if other is None else exp.or_(other, c) for c, other in joined)
+        guessed = not either and any(other is not None for _, other in joined)  # "Oslo too": both, or these alone
     keeps = bool(re.match(r"\s*(?:also|and also|only (?:the|those)|with|just)\b", said, re.IGNORECASE))
     conditions = _merge_conditions(spec, new, keeps=keeps, world=world)
+    one_sided = [c for c in new.conditions if isinstance(c, exp.GTE | exp.LT)]
+    conditions += [c for c in year if any(n.this == c.this and type(n) is not type(c) for n in one_sided)]
+    guessed |= _asks_of_things(spec, new) or (bool(year) and short == undated)
     tested = [(c, column) for c in conditions if isinstance(c, exp.EQ) and (column := world.column_of(c)) is not None]
     named = [c for c, column in tested if column.relation is relation and world.is_unique(column)]
     one = [c for c in named if new.conditions and c not in new.conditions]  # more is said than the name of one row
@@ -565,10 +578,42 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
         return None
     if function is None:
         names = any(span.kind == "table" for span in cover)
-        guessed = one or (new.measures and spec.limit and not spec.groups) or (lists and new.order and names)
-        return _make_reading(made, world, min(best.probability, _GUESSED if guessed else 1.0))
+        unclear = one or (new.measures and spec.limit and not spec.groups) or (lists and new.order and names)
+        return _make_reading(made, world, min(best.probability, _GUESSED if guessed or unclear else 1.0))
     unused = [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]
     return _make_reading(made, world, 0.2 if unused else 0.9)
+
+
+def _put_right(said: str, spec: QuerySpec, world: World) -> str:
+    """Return what a turn puts in the place of a value of the last query: Oslo of "not Vik, Oslo"."""
+    wrong = turn_pattern("puts_right").match(said)
+    values = {getattr(m, "value", "") for span in world.link(wrong[1]).spans for m in span.meanings} if wrong else set()
+    tested = {literal.this for each in spec.conditions for literal in each.find_all(exp.Literal)}
+    return said[wrong.end() :] if wrong and values & tested else said
+
+
+def _fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, list[exp.Expr]]:
+    """Return a turn whose month has the year of the last query, and the edges of this; [] where it names no month.
+
+    Where the last query is of no one year, the turn stays as it is.
+    """
+    cover = next(iter(world.link(said).covers), ())
+    month = next((s for s in cover if s.kind == "period" and s.meanings[0].days is not None), None)
+    conditions = spec.conditions if month is not None else ()
+    written = [c for c in conditions if isinstance(c, exp.GTE | exp.LT) and isinstance(c.expression, exp.Cast)]
+    edges = {c: date.fromisoformat(day) for c in written if _ISO.fullmatch(day := c.expression.this.name)}
+    inside = {(day - timedelta(isinstance(c, exp.LT))).year for c, day in edges.items()}
+    if month is None or len(inside) != 1 or len({type(c) for c in edges}) == 1 or len({c.this for c in edges}) > 1:
+        return said, [*edges]
+    end = world.link(said).tokens[month.last - 1].end
+    return f"{said[:end]} {inside.pop()}{said[end:]}", [*edges]
+
+
+def _asks_of_things(spec: QuerySpec, new: QuerySpec) -> bool:
+    """Return whether a negation may be of some rows of a thing, or of all: clubs with members "but not from Rome"."""
+    lacks = any(isinstance(c, exp.Not) and c.find(exp.Subquery, exp.Select) for c in spec.conditions)
+    denied = any(isinstance(c, exp.Not | exp.NEQ) for c in new.conditions)
+    return (lacks and bool(new.conditions)) or (spec.distinct and denied)
 
 
 def _merge_conditions(spec: QuerySpec, new: QuerySpec, *, keeps: bool, world: World) -> list[exp.Expr]:

@@ -87,8 +87,10 @@ class Presence:
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
         chosen = self.choices.pick((role, span.first), options)
-        if role == "shown" and self.sentence.text(0).startswith("who") and chosen.kind != "text":
-            self.choices.doubt(0.3, f"{chosen.name} is nobody")
+        word = self.sentence.text(0)
+        answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
+        if role == "shown" and not answers.get(word, chosen.kind == "text" or not word.startswith(("who", "where"))):
+            self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not asked:
             self.choices.doubt(0.8, f"{chosen.name} by another word")
         if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
@@ -169,7 +171,7 @@ class Presence:
                 continue
             if self.has_zeros(column):
                 sentence.take(i)
-                self.tests.append(Test(column, exp.GT(this=compared(column), expression=number(0)), i))
+                self.tests.append(Test(column, exp.NEQ(this=compared(column), expression=number(0)), i))
             elif self.world.graph.finds(column.relation.name, is_missing(plain(column))):
                 sentence.take(i)
                 self.tests.append(Test(column, is_there(plain(column)), i))

@@ -10,8 +10,9 @@ from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.local.draft import NotComposed
-from almanaq.agent.local.figures import HAVING, Figures
+from almanaq.agent.linking.words import is_verb_form
+from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
@@ -19,6 +20,7 @@ _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
 )
+_OF_ANYTHING = frozenset(("rating", "size", "height", "price", "cost"))
 _TIMELY = frozenset(("date", "year", "released", "founded"))
 
 
@@ -80,6 +82,14 @@ class Ranking(Figures):
         if target is not None:
             place, column = target
             sentence.take(place)
+            if column.kind == "date" and meant.extreme != "measured" and is_verb_form(sentence.text(place)):
+                self.choices.doubt(0.6, "most of them by their number")  # "the most ordered tile"
+                if not self.groups and not self._group_by_subject(any_column=True):
+                    raise NotComposed
+                self._rank_groups(count(), down, meant)
+                return
+            if not self._measures(meant, column):
+                self.choices.doubt(0.6, f"{column.name} is measured otherwise")
             down = self._direction(meant, down, column)
         elif meant.measured is not None:
             ways = (n for n in self.world.graph.ways(self.main.name) if self.world.is_single(self.main.name, n))
@@ -98,6 +108,9 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
+            alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
+            if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
+                self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
                 self._rank_groups(count(), down, meant)
@@ -105,6 +118,13 @@ class Ranking(Figures):
                 sentence.used[i] = False
             return
         self._rank_rows_or_groups(column, down, meant)
+
+    def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
+        """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
+        money = column.unit in ("usd", "eur", "gbp", "chf") or column.roles & {"price", "pay", "revenue"}
+        if not money or meant.extreme != "measured" or not meant.measured or meant.measured[0][0] in _OF_ANYTHING:
+            return True
+        return any(column is each for each, _ in self.world.index.measured_by(meant.measured, [column.relation.name]))
 
     def _ranked_column(self, i: int, k: int | None) -> tuple[int, LinkedColumn] | None:
         """Return the column that a superlative ranks by: the one after it, else one after "by", or one that is near."""
@@ -212,6 +232,10 @@ class Ranking(Figures):
                     self._add_group(number)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
+        size = {"largest", "biggest", "greatest", "smallest"} & {*self.sentence.links.question.casefold().split()}
+        below = exp.LT(this=compared(column), expression=exp.Literal.number(0))
+        if size and column.is_measurable and self.world.graph.finds(column.relation.name, below):
+            self.choices.doubt(0.5, f"{column.name} with its sign, or without")
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
 

@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import identifier_stems
+from almanaq.agent.linking.words import identifier_stems, is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -179,7 +179,8 @@ def _columns_found(reading: Reading, world: World) -> Columns | None:
         found = world.run(write_spec(replace(spec, limit=limit), world.graph, world.dialect))
     except (AlmanaqError, KeyError):
         return None
-    return (*figures, *(tuple(sorted(map(str, column))) for column in zip(*found, strict=True)))
+    columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
+    return (*figures, *columns) if columns else ()  # a figure of no rows is that of no others
 
 
 def _same_rows(one: Columns | None, other: Columns | None) -> bool:
@@ -303,7 +304,9 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
     candidates = list({relation.name: relation for relation in (*named, *held)}.values())
     if not candidates and len(world.catalog.relations) == 1:
         candidates = list(world.catalog.relations)
-    if not named and len({relation.name for relation in held}) == 1 and any(span.kind == "count" for span in cover):
+    unsaid = (links.tokens[span.first].folded for span in cover if span.kind in ("silent", "unknown"))
+    counts = any(map(is_verb_form, unsaid)) and any(span.kind == "count" for span in cover)  # "how many were recorded"
+    if not named and len({relation.name for relation in held}) == 1 and counts:
         candidates += (r for r in world.details_of(held[0]) if len(world.graph.ways(r.name)[held[0].name]) == 1)
     scored = []
     for relation in candidates:

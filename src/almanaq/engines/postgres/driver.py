@@ -208,12 +208,17 @@ _SCALARS: dict[int, pa.DataType] = {
 }
 POSTGRES_TYPE = b"postgres_type"
 """What the type of a column is called in the metadata of its field, whose values come as text."""
+_OID = b"postgres_oid"
+_TEXTS = frozenset((25, 1009, 1043, 1015, 2249, 2287, 705))
+"""Texts, records of no type, and what has none: columns of temporary tables hold them as text."""
 _PYTHON = {114: b"json", 3802: b"json", 2950: b"uuid", 2249: b"record"}
 _NUMERIC = 1700
 _MOST_DIGITS = 76
 """Of Arrow's widest decimal."""
 _SQL_TYPES = (
     (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int16, "smallint"),
+    (pa.types.is_int32, "integer"),
     (pa.types.is_integer, "bigint"),
     (pa.types.is_float32, "real"),
     (pa.types.is_floating, "double precision"),
@@ -224,6 +229,7 @@ _SQL_TYPES = (
     (pa.types.is_binary, "bytea"),
     (pa.types.is_large_binary, "bytea"),
     (pa.types.is_duration, "interval"),
+    (pa.types.is_interval, "interval"),
     (pa.types.is_null, "text"),
 )
 
@@ -238,12 +244,26 @@ def to_batch(description: Sequence[Any], rows: Sequence[Sequence[Any]], elements
 
 
 def _schema(description: Sequence[Any], columns: Sequence[Any], elements: Mapping[int, int]) -> pa.Schema:
-    """Return the fields of columns; where Python has a type for what comes as text, the metadata say what it is."""
-    kinds = [_PYTHON.get(_element(column.type_code, elements) or column.type_code) for column in description]
-    return pa.schema(
-        pa.field(column.name, values.type, metadata={POSTGRES_TYPE: kind} if kind else None)
-        for column, values, kind in zip(description, columns, kinds, strict=True)
-    )
+    """Return the fields of columns; the metadata say of what comes as text which type it has, if Python has it, too."""
+    fields = []
+    for column, values in zip(description, columns, strict=True):
+        kind = _PYTHON.get(_element(column.type_code, elements) or column.type_code)
+        is_own = column.type_code not in _TEXTS and sql_type(values.type).startswith(("text", "interval"))
+        metadata = {**({POSTGRES_TYPE: kind} if kind else {}), **({_OID: str(column.type_code)} if is_own else {})}
+        fields.append(pa.field(column.name, values.type, metadata=metadata or None))
+    return pa.schema(fields)
+
+
+def own_type(field: pa.Field) -> int | None:
+    """Return the id of the type that a column has in PostgreSQL, where Arrow has none that says as much."""
+    return int(field.metadata[_OID]) if field.metadata and _OID in field.metadata else None
+
+
+def copied(values: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """Return the values of a column as COPY takes them."""
+    if values.type != pa.month_day_nano_interval():
+        return values.to_pylist()  # type: ignore[no-any-return]
+    return [v and f"{v.months} mons {v.days} days {v.nanoseconds // 1000} microseconds" for v in values.to_pylist()]
 
 
 def python_values(kind: bytes, values: Sequence[Any]) -> list[Any]:

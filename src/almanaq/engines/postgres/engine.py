@@ -24,9 +24,11 @@ from almanaq.engines.interruption import InterruptibleSession, Work
 from almanaq.engines.postgres.catalog import CatalogReader
 from almanaq.engines.postgres.driver import (
     connect,
+    copied,
     driver,
     has_settled_texts,
     is_alive,
+    own_type,
     prepare,
     read_arrays,
     run,
@@ -94,6 +96,7 @@ class PostgresSession(InterruptibleSession):
         self._end_after(deadline, timed=False)
         self._numbers = count(1)
         self._using = threading.RLock()  # held while the connection works for somebody
+        self._types: dict[int, str] = {}
         self._closing: list[str] = []  # cursors that nobody reads any more
         self._faults = (driver().Error, *_OTHER_FAULTS)
 
@@ -122,13 +125,20 @@ class PostgresSession(InterruptibleSession):
             raise
 
     def store(self, name: str, table: pa.Table) -> None:
-        columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in table.schema)
+        columns = ", ".join(f"{quote(field.name)} {self._type_of(field)}" for field in table.schema)
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])} ({columns})"
         fill = f"COPY {quote(*self.locate(name))} FROM STDIN"
         with self._statement(), self._send(made, write=True, release=False) as cursor, cursor.copy(fill) as copy:
             for batch in table.to_batches(max_chunksize=10_000):
-                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                for row in zip(*map(copied, batch.columns), strict=True):
                     copy.write_row(row)
+
+    def _type_of(self, field: pa.Field) -> str:
+        if (oid := own_type(field)) is None:
+            return sql_type(field.type)
+        if oid not in self._types:
+            self._types[oid] = self.fetch(f"SELECT format_type({oid}, -1) AS name")["name"][0].as_py()
+        return self._types[oid]
 
     def locate(self, name: str) -> tuple[str, ...]:
         return ("pg_temp", self._prefix + name)
@@ -244,9 +254,11 @@ class PostgresSession(InterruptibleSession):
         if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
             message = f"a value cannot be read here: {message}; cast it to text"
         elif "temporary tables in database" in message:
-            message += ": many rows between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+            message += (
+                ": answers, and many rows, between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
+            )
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
-            message = "a read-only standby makes no temporary tables, in which many rows between steps are kept"
+            message = "a read-only standby makes no temporary tables, in which answers and many rows are kept"
         return server_error(error, message)
 
 

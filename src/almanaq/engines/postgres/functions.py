@@ -54,14 +54,22 @@ RELATIONS_REFUSED: Mapping[str, str] = {
 
 SYSTEM = ("pg_catalog", "information_schema")
 _KINDS = {"a": "an aggregate", "w": "a window function", "p": "a procedure"}
-_SYSTEM_FUNCTIONS = """
+_COLUMNS = """
+    CASE WHEN proargmodes && '{o,b,t}' THEN ARRAY(
+             SELECT name FROM unnest(proargnames, proargmodes) WITH ORDINALITY AS a(name, mode, place)
+             WHERE mode IN ('o', 'b', 't') ORDER BY place)
+         WHEN (SELECT typtype FROM pg_type WHERE oid = prorettype) IN ('b', 'd', 'e', 'r', 'm') THEN '{}' END"""
+"""What a function in FROM calls its columns; none where it is as the item is called, NULL where nobody knows."""
+_SYSTEM_FUNCTIONS = f"""
     SELECT proname::text, bool_or(prokind = 'a'), bool_and(provolatile <> 'v' AND NOT prosecdef), bool_or(proretset),
-           CASE WHEN count(DISTINCT prorettype) = 1 THEN format_type(min(prorettype), NULL) ELSE '' END
-    FROM pg_proc WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+           CASE WHEN count(DISTINCT prorettype) = 1 THEN format_type(min(prorettype), NULL) ELSE '' END,
+           CASE WHEN count(DISTINCT coalesce(shown, '{{?}}')) = 1 THEN min(shown) END
+    FROM pg_proc, LATERAL (SELECT {_COLUMNS} AS shown) c
+    WHERE pronamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
       AND prokind <> 'p' AND NOT 'internal'::regtype = ANY (proargtypes)
       AND prorettype NOT IN ('internal'::regtype, 'trigger'::regtype, 'event_trigger'::regtype)
     GROUP BY proname"""
-_OTHER_FUNCTIONS = """
+_OTHER_FUNCTIONS = f"""
     SELECT n.nspname::text, p.proname::text, pg_function_is_visible(p.oid)
              OR n.nspname = ANY (current_schemas(false)), p.prokind::text, l.lanname::text, p.provolatile::text,
            p.prosecdef, p.proconfig IS NULL, CASE WHEN l.lanname = 'sql' THEN p.prosrc ELSE '' END,
@@ -70,7 +78,8 @@ _OTHER_FUNCTIONS = """
            EXISTS (SELECT 1 FROM pg_depend d
                    WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'),
            p.pronargs - p.pronargdefaults <= 1 AND EXISTS (
-               SELECT 1 FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p')), p.proretset
+               SELECT 1 FROM pg_type t WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p')), p.proretset,
+           {_COLUMNS}
     FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_namespace n ON n.oid = p.pronamespace, (
         SELECT array_agg(r.oid) FILTER (WHERE r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user) AS trusted,
                bool_and(r.rolsuper OR r.oid = d.datdba OR r.rolname = current_user OR NOT r.rolcanlogin) AS alone
@@ -119,6 +128,7 @@ class Function:
         may: whether the role may call it.
         settled: whether nobody but those who are trusted can put another in its place.
         of_rows: whether `row.name` calls it.
+        columns: what it calls its columns in FROM; none where it is as the item is called, None where nobody knows.
     """
 
     schema: str
@@ -135,6 +145,7 @@ class Function:
     extension: bool
     of_rows: bool
     gives_rows: bool
+    columns: tuple[str, ...] | None
 
     def barred(self) -> str:
         if self.kind != "f" and not self.extension:
@@ -172,16 +183,27 @@ class FunctionCatalog:
 
     def __init__(self, ask: Ask, computes: Callable[[str, FunctionCatalog], bool]) -> None:
         self._computes = computes
-        system, others = ask(_SYSTEM_FUNCTIONS), [Function(*row) for row in ask(_OTHER_FUNCTIONS)]
+        system, found = (
+            [(*row, None if shown is None else tuple(shown)) for *row, shown in ask(sql)]
+            for sql in (_SYSTEM_FUNCTIONS, _OTHER_FUNCTIONS)
+        )
         self._system = {name: steady for name, _, steady, *_ in system}
         """Names of the system's functions, and whether all of that name are immutable or stable."""
         self._others: dict[str, list[Function]] = {}
+        others = [Function(*row) for row in found]
         for function in others:
             self._others.setdefault(function.name, []).append(function)
         aggregates = {name for name, aggregate, *_ in system if aggregate}
         self.aggregates = frozenset(aggregates | {f.name for f in others if f.kind == "a" and f.visible})
-        self.gives_rows = frozenset({n for n, *_, rows, _ in system if rows} | {f.name for f in others if f.gives_rows})
-        self.returns = {name: type_ for name, *_, type_ in system if type_ and name not in self._others}
+        self.gives_rows = frozenset(
+            {n for n, _, _, rows, *_ in system if rows} | {f.name for f in others if f.gives_rows}
+        )
+        self.returns = {n: type_ for n, *_, type_, _ in system if type_ and n not in self._others}
+        shown: dict[str, set[tuple[str, ...] | None]] = {}
+        for name, own in [*((n, own) for n, *_, own in system), *((f.name, f.columns) for f in others)]:
+            shown.setdefault(name, set()).add(own)
+        self.columns = {name: one for name, (one, *more) in shown.items() if one is not None and not more}
+        """What functions in FROM call their columns; () where it is as the item is called."""
         self._operators: dict[str, list[Operator]] = {}
         for name, schema, function_schema, called, both, types, relations in ask(_OPERATORS):
             operator = Operator(schema, function_schema, called, both, frozenset(types), frozenset(relations))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from almanaq.engines.postgres.functions import FunctionCatalog
+from almanaq.engines.postgres.rewriting import rewrite
 from almanaq.engines.postgres.statements import (
     PLACES,
     StatementReader,
@@ -22,25 +24,26 @@ from almanaq.engines.postgres.statements import (
     walk,
     write,
 )
-from almanaq.errors import DatabaseError, UnsupportedError, first_line
+from almanaq.errors import DatabaseError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.language import Parameters, SplitStatement, Statement
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.nodes import nodes_of
 from almanaq.suql.text_functions import DECLARED
+from almanaq.text.sql_literals import is_plain, quote
 
 # --- trees in the shape that the compiler reads -----------------------------------------------------------------------
 
 _DEFAULTS = {"SORTBY_ASC": "SORTBY_DEFAULT"}
-_NEGATED = {
+_NEGATED: Mapping[tuple[str, ...], tuple[str, str]] = {
     ("AEXPR_IN", "<>"): ("AEXPR_IN", "="),
-    ("AEXPR_LIKE", "!~~"): ("AEXPR_LIKE", "~~"),
-    ("AEXPR_ILIKE", "!~~*"): ("AEXPR_ILIKE", "~~*"),
-    ("AEXPR_SIMILAR", "!~"): ("AEXPR_SIMILAR", "~"),
+    **{("AEXPR_OP", f"!{operator}"): ("AEXPR_OP", operator) for operator in ("~", "~*", "~~", "~~*")},
     ("AEXPR_NOT_BETWEEN", "NOT BETWEEN"): ("AEXPR_BETWEEN", "BETWEEN"),
     ("AEXPR_NOT_BETWEEN_SYM", "NOT BETWEEN SYMMETRIC"): ("AEXPR_BETWEEN_SYM", "BETWEEN SYMMETRIC"),
 }
 """Operators that negate others: `a NOT IN (…)` is `NOT a IN (…)`."""
+_OPERATORS = ("AEXPR_LIKE", "AEXPR_ILIKE", "AEXPR_SIMILAR")
+"""Words for operators: `a LIKE b` is `a ~~ b`."""
 _TYPES = {
     **{"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "decimal": "numeric", "real": "float4"},
     **{"boolean": "bool", "character varying": "varchar", "float": "float8", "double precision": "float8"},
@@ -93,6 +96,7 @@ def _expression(node: Tree) -> Any:
         path = path[1:]
     path = ("<>",) if path == ("!=",) else path
     kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
+    kind = "AEXPR_OP" if kind in _OPERATORS else kind
     plain = _NEGATED.get((kind, *path))
     if plain is not None:
         kind, path = plain[0], plain[1:]
@@ -101,10 +105,17 @@ def _expression(node: Tree) -> Any:
 
 
 def _test(node: Tree) -> Any:
-    """`x IS NOT TRUE` is `NOT x IS TRUE`."""
+    """`x IS NOT TRUE` is `NOT x IS TRUE`, `x IS UNKNOWN` is `x IS NULL`."""
     kind = node.DESCRIPTOR.fields_by_name["booltesttype"].enum_type.values_by_number[node.booltesttype].name
+    if kind.endswith("UNKNOWN"):
+        tested = kind.replace("UNKNOWN", "NULL")
+        return ("NullTest", ("arg", normalize(node.arg)), ("nulltesttype", tested))
     made = ("BooleanTest", kind.replace("IS_NOT_", "IS_"), normalize(node.arg))
     return ("BoolExpr", "NOT_EXPR", (made,)) if kind.startswith("IS_NOT_") else made
+
+
+def _float(node: Tree) -> Any:
+    return ("Float", f"0{node.fval}" if node.fval.startswith(".") else node.fval)
 
 
 def _sort(node: Tree) -> Any:
@@ -136,6 +147,7 @@ _FORMS = {
     "SortBy": _sort,
     "BoolExpr": _bool,
     "BooleanTest": _test,
+    "Float": _float,
 }
 
 
@@ -178,23 +190,23 @@ class PostgresLanguage:
         return self._reader.read(text, allowed)
 
     def tree(self, statement: Statement) -> exp.Expr:
-        reader, given = Dialect.get_or_raise("postgres"), parse(statement.sql)
-        reader.INDEX_OFFSET = 0
+        given = parse(statement.sql)
+        named = {node.name for node in walk(given) if node.DESCRIPTOR.name == "ResTarget"}
         for node in walk(given):
-            if node.DESCRIPTOR.name in ("CTESearchClause", "CTECycleClause", "RangeTableSample"):
-                what = "TABLESAMPLE is" if node.DESCRIPTOR.name == "RangeTableSample" else "SEARCH and CYCLE are"
-                raise UnsupportedError(f"{what} not supported beside text functions")
-        put_unknown_last(given)
-        try:
-            tree = _read(reader, given)
-            for bracket in nodes_of(tree, exp.Bracket):
-                bracket.set("offset", 1)  # subscripts stay as they are written
-            written = tree.sql("postgres", comments=False)
-            made = parse(written)
-        except (SqlglotError, *MISREAD, DatabaseError) as error:
-            raise UnsupportedError(f"the query cannot be planned beside text functions: {first_line(error)}") from error
-        if difference := _difference(normalize(given), normalize(made)):
-            raise UnsupportedError(f"a part of the query is not supported beside text functions: {difference}")
+            _refuse_clauses(node)
+            column = names_of(node.fields)[-1] if node.DESCRIPTOR.name == "ColumnRef" else ""
+            if column in _SYSTEM_COLUMNS and column not in named:
+                raise UnsupportedError(f"the system column {column} is not supported beside text functions")
+        rewrite(given, self._reader.functions.columns, self._reader.relations.get)
+        tree = _read_same(given)
+        if tree is None:
+            changed = copy_tree(given)
+            kept = keep_as_written(changed)
+            tree = _read_same(changed)
+            if tree is not None:
+                _put_back(tree, kept)
+            if tree is None or normalize(parse(tree.sql("postgres", comments=False))) != normalize(given):
+                raise UnsupportedError(f"not supported beside text functions: {_find_unread(given)}")
         return tree
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterable[SplitStatement]:  # noqa: ARG002
@@ -209,6 +221,99 @@ class PostgresLanguage:
             except DatabaseError:
                 continue
         return self._describe(_stub(statement.shown, efforts[-1]), parameters)
+
+
+_KEPT = "almanaq_kept_"
+_PLANNED = ("unnest",)
+_UNSUPPORTED = {
+    **{"CTESearchClause": "SEARCH and CYCLE are", "CTECycleClause": "SEARCH and CYCLE are"},
+    **{"RangeTableSample": "TABLESAMPLE is"},
+}
+_SYSTEM_COLUMNS = ("ctid", "tableoid", "xmin", "xmax", "cmin", "cmax")
+_EXPRESSION = re.compile(r"(?!join|range)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)")
+
+
+def _refuse_clauses(node: Tree) -> None:
+    kind = node.DESCRIPTOR.name
+    what = _UNSUPPORTED.get(kind, "")
+    if kind == "SortBy" and node.use_op:
+        what = "ORDER BY … USING (write ASC or DESC) is"
+    elif kind == "RangeFunction" and node.is_rowsfrom:
+        what = "ROWS FROM is"
+    elif kind == "JoinExpr" and node.HasField("join_using_alias"):
+        what = f"JOIN … USING (…) AS {node.join_using_alias.aliasname} is"
+    if what:
+        raise UnsupportedError(f"{what} not supported beside text functions")
+
+
+def _read_same(given: Tree) -> exp.Expr | None:
+    """Return sqlglot's tree where it says the same as PostgreSQL's, else None."""
+    reader = Dialect.get_or_raise("postgres")
+    reader.INDEX_OFFSET = 0
+    try:
+        tree = _read(reader, given)
+        for bracket in nodes_of(tree, exp.Bracket):
+            bracket.set("offset", 1)  # subscripts stay as they are written
+        made = parse(tree.sql("postgres", comments=False))
+    except (SqlglotError, *MISREAD, DatabaseError):
+        return None
+    return tree if normalize(given) == normalize(made) else None
+
+
+def _is_read(part: Tree) -> bool:
+    alone = parse("SELECT 1")
+    alone.target_list[0].res_target.val.CopyFrom(part)
+    return _read_same(alone) is not None
+
+
+def keep_as_written(given: Tree) -> Mapping[str, Tree]:
+    """Put a call of its own name for each call and operator that sqlglot would write as another; return these."""
+    kept: dict[str, Tree] = {}
+    pb = parser().pg_query_pb2
+    for part in reversed(list(walk(given, wrapped=True))):  # those within another before it
+        call, operation = part.func_call, part.a_expr
+        is_call = part.HasField("func_call") and not is_text_call(call) and names_of(call.funcname)[-1] not in _PLANNED
+        is_operation = part.HasField("a_expr") and operation.kind == pb.AEXPR_OP
+        if not (is_call or is_operation) or _is_read(part):
+            continue
+        name = f"{_KEPT}{len(kept)}"
+        kept[name] = copy_tree(part.func_call if is_call else part.a_expr)
+        if is_operation:
+            operands = [getattr(operation, side) for side in ("lexpr", "rexpr") if operation.HasField(side)]
+            part.func_call.CopyFrom(pb.FuncCall(args=operands))
+        del part.func_call.funcname[:]
+        part.func_call.funcname.add().string.sval = name
+        part.func_call.funcformat = pb.COERCE_EXPLICIT_CALL
+    return kept
+
+
+def _put_back(tree: exp.Expr, kept: Mapping[str, Tree]) -> None:
+    for call in list(nodes_of(tree, exp.Anonymous)):
+        node = kept.get(call.name)
+        if node is None:
+            continue
+        if node.DESCRIPTOR.name == "FuncCall":
+            path = names_of(node.funcname)
+            call.set("this", path[-1] if is_plain(path[-1]) else exp.to_identifier(path[-1], quoted=True))
+            if len(path) > 1:
+                placed = call.replace(exp.Dot(this=exp.to_identifier(path[0], quoted=True), expression=exp.null()))
+                placed.set("expression", call)
+            continue
+        path = names_of(node.name)
+        operator = ".".join([*map(quote, path[:-1]), path[-1]])
+        *left, right = [exp.paren(operand, copy=False) for operand in call.expressions]
+        made = exp.Operator(this=left[0] if left else exp.Var(this=""), operator=operator, expression=right)
+        call.replace(exp.paren(made, copy=False))
+
+
+def _find_unread(given: Tree) -> str:
+    """Return the SQL of the smallest expression that is not read, or which clause is not."""
+    for part in reversed(list(walk(given, wrapped=True))):
+        if _EXPRESSION.fullmatch(part.WhichOneof("node") or "") and not _is_read(part):
+            alone = parse("SELECT 1")
+            alone.target_list[0].res_target.val.CopyFrom(part)
+            return write(alone).removeprefix("SELECT ")
+    return "a clause of the query"
 
 
 def _read(reader: Dialect, given: Tree) -> exp.Expr:
@@ -299,45 +404,3 @@ def _put_null(item: Tree, *, mentions: bool) -> None:
             test.arg.CopyFrom(argument)
             test.nulltesttype = pb.IS_NULL
     item.sub_link.CopyFrom(link)
-
-
-def put_unknown_last(tree: Tree) -> None:
-    """Have NULL come last, in a tree, where a key of ORDER BY holds a text function and the query does not say."""
-    pb = parser().pg_query_pb2
-    for node in walk(tree):
-        kind = node.DESCRIPTOR.name
-        if kind not in ("SelectStmt", "WindowDef", "FuncCall"):
-            continue
-        keys = {"SelectStmt": "sort_clause", "WindowDef": "order_clause", "FuncCall": "agg_order"}[kind]
-        outputs = _outputs(node) if kind == "SelectStmt" else []
-        for item in getattr(node, keys):
-            key = item.sort_by
-            unsaid = key.sortby_nulls == pb.SORTBY_NULLS_DEFAULT and key.sortby_dir == pb.SORTBY_DESC
-            if unsaid and any(map(is_text_call, walk(_find_output(key.node, outputs)))):
-                key.sortby_nulls = pb.SORTBY_NULLS_LAST
-
-
-def _outputs(select: Tree) -> list[Tree]:
-    while select.HasField("larg"):
-        select = select.larg
-    return [target.res_target for target in select.target_list]
-
-
-def _find_output(key: Tree, outputs: list[Tree]) -> Tree:
-    """Return the output that a key of ORDER BY is the number or the name of; the key itself where it is none."""
-    kind = key.WhichOneof("node")
-    if kind == "a_const" and key.a_const.HasField("ival"):
-        place = key.a_const.ival.ival - 1
-        return outputs[place].val if 0 <= place < len(outputs) else key
-    if kind == "column_ref" and len(key.column_ref.fields) == 1:
-        name = key.column_ref.fields[0].string.sval
-        return next((output.val for output in outputs if output.name == name), key)
-    return key
-
-
-def _difference(given: Any, made: Any) -> str:
-    if given == made:
-        return ""
-    if isinstance(given, tuple) and isinstance(made, tuple) and len(given) == len(made):
-        return next(said for one, other in zip(given, made, strict=True) if (said := _difference(one, other)))
-    return f"{str(given)[:120]} became {str(made)[:120]}"

@@ -228,7 +228,10 @@ class StatementReader:
             raise UnsupportedError(
                 f"{check.gives_rows}() gives rows, and does not stand beside answer(): write it into FROM"
             )
-        sql = write(tree)
+        try:
+            sql = write(tree)
+        except UnsupportedError as error:
+            raise UnsupportedError(str(error), **check.find_unwritten(tree)) from error
         partly = self.functions.partly_readable if check.tables else ()
         narrowed = [(item, r) for item, r in check.tables if r.is_narrowed or r.location in partly]
         for item, relation in narrowed:
@@ -436,6 +439,19 @@ class _Check:
 
     def _paramref(self, node: Tree) -> None:
         self.parameters.append(str(node.number))
+
+    def find_unwritten(self, tree: Tree) -> Mapping[str, Any]:
+        """Return the place of the smallest expression that is written as another."""
+        place: Mapping[str, Any] = {}
+        for part in walk(tree):
+            if part.DESCRIPTOR.name == "A_Expr":
+                alone = parse("SELECT 1")
+                alone.target_list[0].res_target.val.a_expr.CopyFrom(part)
+                try:
+                    write(alone)
+                except UnsupportedError:
+                    place = self._place(part)
+        return place
 
     def _place(self, node: Tree, length: int = 1) -> Mapping[str, Any]:
         """Return where a node is written, for an error: PostgreSQL counts bytes."""

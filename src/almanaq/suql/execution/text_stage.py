@@ -113,6 +113,7 @@ class SemiJoinQueue:
             return False
         # A hash of what it asks, which holds no text; equal ones of two, in 2^64, cost an order.
         value, asks = candidate.values[self._column], 0 if self._asks is None else hash(self._asks(candidate))
+        value = repr(value) if isinstance(value, list | dict) else value
         place = self._places.setdefault(value, candidate.number)
         last = self._last
         if value in self._found or (last is not None and place > last):
