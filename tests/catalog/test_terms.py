@@ -156,6 +156,51 @@ def test_semantic_layers_are_found_beside_the_source_and_read(shop: Path, file: 
         assert ("'cube'" in left_out) if file == "osi" else ("'so_far'" in left_out)
 
 
+PAID = "{{ Dimension('order__state') }} = 'paid'"
+
+
+def metric(kind: str, where: str = "", **given: Any) -> dict[str, Any]:
+    filters = {"where_filters": [{"where_sql_template": where}]} if where else None
+    return {"type": kind, "type_params": given, "filter": filters}
+
+
+def aggregate(agg: str, expr: str, where: str = "", model: str = "sales", **more: Any) -> dict[str, Any]:
+    of = {"agg": agg, "semantic_model": model, **more}
+    return metric("simple", where, expr=expr, metric_aggregation_params=of)
+
+
+def test_metrics_of_dbt_have_the_figures_of_their_definitions_or_are_left_out_with_a_reason(tmp_path: Path) -> None:
+    number = {"name": "number", "alias": "n"}
+    carried = {
+        "people": (aggregate("count_distinct", "customer"), 2),
+        "lost": (aggregate("sum_boolean", "status = 'lost'"), 1),
+        "dear": (aggregate("max", "price", PAID), 10),
+        "gap": (metric("derived", expr="n - dear * 2", metrics=[number, {"name": "dear"}]), -17),
+    }
+    left_out = {
+        "last": (metric("derived", expr="n", metrics=[number | {"offset_window": "7 days"}]), "another period"),
+        "stock": (aggregate("sum", "quantity", non_additive_dimension={"name": "day"}), "not additive"),
+        "middle": (aggregate("percentile", "price"), "the aggregation percentile is not known"),
+        "some": (metric("derived", PAID, expr="n * 2", metrics=[number]), "several aggregates"),
+        "loop": (aggregate("sum", "price", "{{ TimeSpine('day') }} > 1"), "{{ TimeSpine('day') }} > 1"),
+        "none": (aggregate("sum", "price", "{{ Dimension('order__colour') }} = 1"), "which no model has"),
+        "both": (metric("ratio", numerator=number, denominator={"name": "visits"}), "metrics of people and sales"),
+    }
+    defined = {"visits": (aggregate("sum", "visits", model="people"), ""), **carried, **left_out}
+    made = [{"name": name, **definition} for name, (definition, _) in defined.items()]
+    file = tmp_path / "semantic_manifest.json"
+    file.write_text(json.dumps(DBT | {"metrics": [*DBT["metrics"], *made]}))
+    terms = read_terms(file)
+    (tmp_path / "orders.csv").write_text(ORDERS)
+    with almanaq.connect(tmp_path / "orders.csv") as con:
+        written = {term.name: term.expression for term in terms.terms}
+        found = {name: con.sql(f"SELECT {written[name]} FROM orders AS sales").rows[0][0] for name in carried}
+    assert found == {name: value for name, (_, value) in carried.items()}
+    for name, (_, why) in left_out.items():
+        assert name not in written
+        assert why in next(said for said in terms.left_out if f"the metric {name!r} is left out" in said)
+
+
 @pytest.mark.parametrize(
     ("definition", "message"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -253,6 +255,21 @@ def test_without_a_terminal_the_forecast_is_said_and_the_question_goes_on(capsys
     assert capsys.readouterr().err == f"almanaq: {said}"
     assert not confirm(Forecast(240, 40, 61_000, None, begun=True), strictly=True)
     assert capsys.readouterr().err == f"almanaq: by its replies so far, {said}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "agreed"), [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("", False)]
+)
+def test_at_a_terminal_only_yes_goes_on(typed: str, agreed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    asked = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    monkeypatch.setattr(sys, "stderr", asked)
+    assert confirm(Forecast(240, 40, 61_000, None), strictly=True) is agreed
+    assert asked.getvalue().endswith("Go on? [y/N] ")
 
 
 @pytest.mark.parametrize("above", [None, 9])

@@ -271,3 +271,34 @@ def test_what_is_taken_apart_is_refused_where_it_would_send_what_is_private(quer
         if "LIMIT 1)" not in query and "SAMPLE" not in query:  # of what is drawn first, all that was read counts
             assert connection.sql(query.format(c="x")).trace.text_calls
     assert CANARY not in server.sent
+
+
+@pytest.mark.parametrize(
+    ("query", "shows"),
+    [
+        ("SELECT name FROM people ORDER BY ssn", []),
+        ("SELECT note FROM visits WHERE EXISTS (SELECT ssn FROM people)", []),
+        ("SELECT count(*) FROM people", []),
+        ("SELECT j.name FROM (people p JOIN visits v ON v.person = p.id) AS j", []),
+        ("SELECT x FROM (VALUES (1)) v(x), people", []),
+        ("SELECT name FROM visits JOIN (SELECT name FROM people UNION SELECT ssn FROM people) p ON true", ["ssn"]),
+        (
+            "WITH RECURSIVE w(n, s) AS (SELECT 1, '' UNION ALL SELECT n + 1, ssn FROM w, people) SELECT s FROM w",
+            ["ssn"],
+        ),
+        ("SELECT (SELECT max(ssn) FROM people) FROM visits", ["ssn"]),
+        ("SELECT u FROM people, unnest(codes) t(u)", ["codes"]),
+        ("SELECT j.c FROM (people p JOIN visits v ON v.person = p.id) AS j(a, b, c)", ["ssn"]),
+        ("SELECT * FROM (people p JOIN visits v ON v.person = p.id) AS j", ["ssn", "codes", "grade"]),
+        ("SELECT p FROM people p", ["ssn", "codes", "grade"]),
+        ("SELECT typeof(name) FROM people", ["ssn", "codes", "grade"]),
+        ("PIVOT people ON name USING max(ssn)", ["ssn", "codes", "grade"]),
+    ],
+)
+def test_the_private_columns_that_rows_show_are_those_they_are_made_of(
+    tmp_path: Path, query: str, shows: Sequence[str]
+) -> None:
+    schema = tmp_path / "schema.toml"
+    schema.write_text(SCHEMA)
+    with almanaq.connect(TABLES, schema=schema) as con:
+        assert con.engine.private_columns(query) == tuple(f"people.{name}" for name in shows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from almanaq.agent.prompting import complete, json_object, make_prompt
 from almanaq.agent.responder import ROWS_SHOWN, cell
@@ -28,21 +28,17 @@ class Verdict:
     reason: str = ""
 
 
-class Checker(Protocol):
-    """Judges queries that ran."""
-
-    def check(self, question: str, before: Sequence[str], suql: str, result: Result) -> Verdict:
-        """Return whether a query and its rows answer a question, asked after those of `before`."""
-
-
 class PromptedChecker:
-    """A Checker that asks a language model once; what it cannot say is taken for right."""
+    """Asks a language model once about each query that ran; what it cannot say is taken for right."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     def check(self, question: str, before: Sequence[str], suql: str, result: Result) -> Verdict:
-        """Return the model's verdict; it sees the query, the first rows, and how many there are."""
+        """Return the model's verdict on a query that answers a question asked after those of `before`.
+
+        It sees the query, the first rows, and how many there are.
+        """
         shown = list(result.rows[:ROWS_SHOWN])
         rows = [{c: cell(v, _CELL) for c, v in zip(result.columns, row, strict=True)} for row in shown]
         values: dict[str, object] = {"question": question[:2000], "history": list(before), "suql": suql}

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.check import Checker, PromptedChecker, Verdict
+from almanaq.agent.check import PromptedChecker, Verdict
 from almanaq.agent.checked import NEAREST, CheckedAnswers, is_usable, sort_by_nearness
 from almanaq.agent.describe import describe, describe_condition, name_counted, name_tables
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import NO_DATA, History, Shown, Turn, TurnKind, judge_turns, private_columns
 from almanaq.agent.linking.index import CatalogIndex
 from almanaq.agent.local import LocalDialogue, count_all, is_cut
-from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser, TurnClassifier
+from almanaq.agent.parser import Failure, Parsed, PromptedParser, SemanticParser
 from almanaq.agent.queries import (
     KeyedQuery,
     QueryEngine,
@@ -37,7 +37,6 @@ from almanaq.agent.relax import (
     EmptyQuery,
     LocalRelaxer,
     PromptedRelaxer,
-    Relaxer,
     count_conditions,
 )
 from almanaq.agent.responder import (
@@ -45,6 +44,7 @@ from almanaq.agent.responder import (
     LocalResponder,
     PromptedResponder,
     Responder,
+    describe_source,
     say_nothing_found,
     write_notes,
 )
@@ -97,6 +97,7 @@ _LOCAL_TABLES = 200
 _COURTESIES = frozenset({"greeting", "thanks", "goodbye"})
 """Small talk that is answered by a template, which takes no call of a model."""
 
+_NO_TABLE = "I searched nothing: no table of this source seems to hold that."
 _UNSEEN = "The rows hold private columns: no language model saw them."
 
 
@@ -126,8 +127,7 @@ class Agent:
         engine: runs queries.
         models: with a language model, it parses and words the replies; without one, words are linked to the schema.
         tables: chooses relations where the source has more than fit; a TableChooser unless given.
-        classifier: tells kinds of turns where no language model does; `local` unless given.
-        parser, relaxer, responder, checker: replace the ones that `models` calls for.
+        parser: replaces the one that `models` calls for.
         options: how queries are run.
         checked: questions whose queries a person called right: they answer the same ones again, without a call.
         shots: examples of questions with their SUQL, for the prompt of a language model, or for `local` to know again.
@@ -139,11 +139,7 @@ class Agent:
         models: Models,
         *,
         tables: ChooseTables | None = None,
-        classifier: TurnClassifier | None = None,
         parser: SemanticParser | None = None,
-        relaxer: Relaxer | None = None,
-        responder: Responder | None = None,
-        checker: Checker | None = None,
         options: Options | None = None,
         shots: Examples = (),
         checked: CheckedAnswers | None = None,
@@ -159,8 +155,7 @@ class Agent:
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
         # The one call of a prompted parser also says whether data is needed at all.
-        by_words = local if language is None and parser is None else None
-        self._classifier: TurnClassifier | None = classifier or by_words
+        self._classifier = local if language is None and parser is None else None
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
         self._find_links = ValueLinks(engine)
@@ -179,10 +174,9 @@ class Agent:
             if small and models.language is not None
             else local
         )
-        self._relaxer = relaxer or (PromptedRelaxer(language) if language else LocalRelaxer())
-        self._responder: Responder = responder or (PromptedResponder(language) if language else LocalResponder())
-
-        self._checker = checker or (PromptedChecker(language) if language else None)
+        self._relaxer = PromptedRelaxer(language) if language else LocalRelaxer()
+        self._responder: Responder = PromptedResponder(language) if language else LocalResponder()
+        self._checker = PromptedChecker(language) if language else None
 
     def with_options(self, options: Options) -> Agent:
         """Return an agent that runs queries by other options, and shares with this one what it knows of the source."""
@@ -192,7 +186,7 @@ class Agent:
         agent._parser = local if isinstance(self._parser, LocalDialogue) else self._parser
         if isinstance(self._parser, SmallModelParser):
             agent._parser = self._parser.with_options(local, options)
-        agent._classifier = local if isinstance(self._classifier, LocalDialogue) else self._classifier
+        agent._classifier = local if self._classifier is not None else None
         return agent
 
     def word_index(self) -> CatalogIndex | None:
@@ -255,7 +249,7 @@ class Agent:
         if kind in NO_DATA:
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind=kind)
         if not catalog.relations and self._links_words:
-            return Response("no_query", self._responder.no_table(question, self._engine.catalog), kind="world")
+            return Response("no_query", f"{_NO_TABLE} {describe_source(self._engine.catalog)}", kind="world")
         yield TablesChosen(tuple(r.name for r in catalog.relations))
         served = ServedQuestion(question[:_SERVED_LENGTH])
         ran = yield from self._run(question, catalog, history, served)

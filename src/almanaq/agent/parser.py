@@ -282,13 +282,3 @@ def _explained_query(reply: dict[str, Any], recent: Sequence[Turn]) -> str:
     """Return the query of the earlier turn that a why-question names; "" where it names none, or one without."""
     named = [turn for i, turn in enumerate(recent, start=1) if i == reply.get("why_turn")]
     return next((turn.of or turn.suql or "" for turn in named), "")
-
-
-# Kinds of turns, where words alone tell them.
-
-
-class TurnClassifier(Protocol):
-    """Classifies turns, without a language model: with one, the parser's reply says what kind a turn is."""
-
-    def classify(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> TurnKind:
-        """Return the kind of a turn; `new` also where only the parser can tell the kinds of follow-ups apart."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import exp
@@ -35,16 +35,6 @@ class RelaxedQuery:
 
     suql: str
     words: str
-
-
-class Relaxer(Protocol):
-    """Chooses a condition to loosen."""
-
-    def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery] | None:
-        """Return the index of the chosen condition, which is one of `open_`, and the query without it.
-
-        None for none.
-        """
 
 
 class EmptyQuery:
@@ -158,7 +148,10 @@ class PromptedRelaxer:
         self._model, self._local = model, LocalRelaxer()
 
     def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery] | None:
-        """Return the model's choice; where its replacement is no condition, the condition is dropped."""
+        """Return the index of the model's choice among `open_`, and the query without that condition; None for none.
+
+        Where its replacement is no condition, the condition is dropped.
+        """
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
         prompt = relax_prompt(values | {"told": query.known, "tried": query.tried})

@@ -92,9 +92,6 @@ class Responder(Protocol):
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Return the reply to a message that needs no data."""
 
-    def no_table(self, question: str, catalog: Catalog) -> str:
-        """Return the reply to a question that no table of the source can answer."""
-
 
 class LocalResponder:
     """Words replies by templates: rows as they are, a quote for each."""
@@ -122,11 +119,6 @@ class LocalResponder:
         """Return a short honest reply to small talk, or say what the source holds."""
         kind = small_talk(question)
         return _SMALL_TALK.get(kind or "", "") or _UNLINKED + " " + describe_source(catalog)
-
-    def no_table(self, question: str, catalog: Catalog) -> str:
-        """Say that no table fits, and what the source holds."""
-        del question
-        return f"I searched nothing: no table of this source seems to hold that. {describe_source(catalog)}"
 
 
 def say_relaxed(found: Found) -> str:
@@ -317,10 +309,6 @@ class PromptedResponder:
         kind = small_talk(question)
         said = _SMALL_TALK[kind] if kind and kind not in _OF_LOCAL else ""
         return said or f"I searched nothing. {describe_source(catalog)}"
-
-    def no_table(self, question: str, catalog: Catalog) -> str:
-        """Say that no table fits; no model is needed for that."""
-        return self._plain.no_table(question, catalog)
 
 
 _SLOT = re.compile(r"\{([^{}]+)\}")

@@ -61,14 +61,13 @@ _TEXT: Schema = {"type": "string"}
 _TEXT_OR_NOT: Schema = {"type": ["string", "null"]}
 _WHOLE_OR_NOT: Schema = {"type": ["integer", "null"]}
 _YES_NO: Schema = {"type": "boolean"}
-_LIST: Schema = {"type": "array"}
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 _OBJECTS: Schema = {"type": "array", "items": {"type": "object"}}
 _OBJECT: Schema = {"type": "object"}
 
 
-def _number(default: int, most: int, least: int = 1) -> Schema:
-    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+def _number(default: int, most: int) -> Schema:
+    return {"type": "integer", "minimum": 1, "maximum": most, "default": default}
 
 
 _SUQL: Schema = {"type": "string", "description": "One SELECT"}

@@ -67,8 +67,6 @@ def _count_fitting(text: str, start: int, limit: int) -> int:
 
 def _find_cut(text: str, start: int, end: int) -> int:
     """Return the best place to cut before `end`, in the second half, so that parts stay few."""
-    if end >= len(text):
-        return len(text)
     for pattern in _BREAK_PATTERNS:
         places = [match.end() for match in pattern.finditer(text, start, end)]
         if places and places[-1] > start + (end - start) // 2:

@@ -350,7 +350,7 @@ class Engine:
         with self._database.session(deadline) as session:
             return [cell for (cell,) in python_rows(session.fetch(sql).select(["cell"]))]
 
-    def private_columns(self, query: str, parameters: Parameters = ()) -> tuple[str, ...]:
+    def private_columns(self, query: str) -> tuple[str, ...]:
         """Return the private columns whose values the rows of a query, or the quotes they rest on, may show.
 
         Judged by the lineage of the query as it runs; where that cannot be followed, by all that it reads.
@@ -358,7 +358,7 @@ class Engine:
         if not self.catalog.has_private:
             return ()
         try:
-            return private_columns_shown(self.bound(query, parameters).tree, self.catalog)
+            return private_columns_shown(self.bound(query).tree, self.catalog)
         except QueryError:
             read = map(self.catalog.relation, self.relations(query))
             return tuple(f"{r.name}.{c.name}" for r in read for c in r.columns if c.private)

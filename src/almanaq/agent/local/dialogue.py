@@ -59,7 +59,7 @@ _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
 class LocalDialogue:
-    """A TurnClassifier and SemanticParser in one.
+    """A SemanticParser that also tells kinds of turns.
 
     A turn is first read alone. Only where that gives nothing sure, or where the turn speaks of what came before, it is
     merged into the query that was answered last.

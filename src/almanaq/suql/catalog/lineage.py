@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from almanaq.suql.catalog.linking import Link
-from almanaq.suql.catalog.relations import ENUM_LABELS, Catalog, Column, ColumnKind, Relation
+from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.sources import (
     columns_of,
     enclosing_selects,
@@ -17,7 +17,7 @@ from almanaq.suql.catalog.sources import (
     query_in,
     relations_in,
 )
-from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
+from almanaq.suql.syntax.nodes import nodes, nodes_of
 from almanaq.suql.text_functions import is_model_call, is_similarity
 
 ENUM_FUNCTIONS = frozenset("enum_first enum_last enum_range enum_range_boundary".split())
@@ -28,8 +28,7 @@ _Seen = set[tuple[int, int | None]]
 
 def origins(node: exp.Expr, catalog: Catalog) -> Iterator[Origin]:
     """Yield the columns that the value of an expression is made of, those read by subqueries in it included."""
-    lineage = _Lineage(catalog)
-    return lineage.with_labels(lineage.of(node))
+    return _Lineage(catalog).of(node)
 
 
 class _Lineage:
@@ -39,20 +38,13 @@ class _Lineage:
         self._catalog = catalog
         self._seen: _Seen = set()
 
-    def with_labels(self, found: Iterator[Origin]) -> Iterator[Origin]:
-        """Yield what is found, and where the labels of ENUMs are among it, all columns that may have one for a type."""
-        for origin in found:
-            yield origin
-            if origin[0].location == ENUM_LABELS:
-                yield from self._enums()
-
     def of(self, node: exp.Expr) -> Iterator[Origin]:
         for part in nodes(node):
             if isinstance(part, exp.TableColumn):
                 yield from self._row(part)
             elif isinstance(part, exp.Column):
                 yield from self._column(part)
-            elif isinstance(part, exp.Star | exp.Columns) and not isinstance(part.parent, exp.Count | exp.Column):
+            elif isinstance(part, exp.Star | exp.Columns) and not isinstance(part.parent, exp.Count):
                 yield from self._everything(part)
             elif is_enum_call(part):
                 yield from self._enums()
@@ -69,15 +61,12 @@ class _Lineage:
         if item is None:
             yield from self._output_name(column)
         else:
-            yield from self._item(item, None if isinstance(column.this, exp.Star) else column.name)
+            yield from self._item(item, column.name)
 
     def _row(self, row: exp.TableColumn) -> Iterator[Origin]:
-        """A reference to a row is all its columns; `(row).column` is that one."""
+        """The name of an item of FROM, for what its function gives: rows of relations are written as their columns."""
         item = find_source(row.name, row)
-        at = in_parentheses(row)
-        dot = at.parent
-        field = dot.expression.name if isinstance(dot, exp.Dot) and dot.this is at else None
-        yield from self._everything(row) if item is None else self._item(item, field)
+        yield from self._everything(row) if item is None else self._item(item, None)
 
     def _output_name(self, column: exp.Column) -> Iterator[Origin]:
         """A bare name, in ORDER BY, is an output of the query around it."""
@@ -94,7 +83,7 @@ class _Lineage:
                 yield from self._item(item, None)
 
     def _item(self, item: exp.Expr, name: str | None) -> Iterator[Origin]:
-        if isinstance(item, exp.Table) and (item.args.get("pivots") or item.args.get("joins")):
+        if isinstance(item, exp.Table) and item.args.get("pivots"):
             name = None
         position = _position(columns_of(item, self._catalog) or [], name)
         if not isinstance(item, exp.Table):
@@ -107,14 +96,10 @@ class _Lineage:
             yield from self.of(item.this)
         elif (relation := self._catalog.find(item.name)) is not None:
             yield from ((relation, column) for i, column in enumerate(relation.columns) if position in (None, i))
-        for join in item.args.get("joins") or ():
-            yield from self._item(join.this, None)
 
     def _trace_query(self, item: exp.Expr, position: int | None) -> Iterator[Origin]:
         query = (query_in(item) if isinstance(item, exp.CTE | exp.Subquery | exp.Lateral) else item) or item
-        if isinstance(query, exp.Table):  # (a JOIN b) AS c
-            yield from self._item(query, None)
-        elif isinstance(query, exp.Query):
+        if isinstance(query, exp.Query):
             yield from self.output(query, position)
         elif isinstance(query, exp.Values) and position is not None:
             for row in query.expressions:
@@ -178,17 +163,15 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     """Return the private columns that a query's rows, or the quotes that they rest on, are made of."""
     if not _any_private(tree, catalog):
         return ()
-    lineage = _Lineage(catalog)
-    shown = _private(lineage.with_labels(lineage.output(tree, None)))
+    shown = _private(_Lineage(catalog).output(tree, None))
     return tuple(dict.fromkeys((*shown, *private_columns_read(tree, (), catalog))))
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
     if not catalog.has_private:
         return False
-    read = relations_in(tree, catalog)
     lists = any(map(is_enum_call, nodes_of(tree, exp.Anonymous, exp.Typeof)))
-    relations = catalog.relations if lists or any(r.location == ENUM_LABELS for r in read) else read
+    relations = catalog.relations if lists else relations_in(tree, catalog)
     return any(column.private for relation in relations for column in relation.columns)
 
 

@@ -102,10 +102,6 @@ _FIXED = re.compile(
 """Types whose values are small and come as the same Arrow type from every batch of rows."""
 
 
-ENUM_LABELS = ("pg_catalog", "pg_enum")
-"""Where PostgreSQL keeps the values of all ENUM types."""
-
-
 _PLAIN_TYPES = frozenset(["VARCHAR", "BIGINT", "INTEGER", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"])
 
 

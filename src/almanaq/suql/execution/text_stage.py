@@ -19,6 +19,7 @@ from almanaq.suql.plan.estimate import Chances
 from almanaq.suql.plan.predicates import (
     TRUE,
     Not,
+    Predicate,
     Structured,
     Verdict,
     atoms,
@@ -396,7 +397,7 @@ class StageRun:
         """Return whether a row passes, where that is clear without asking about it; None where it is not."""
         if self._stage.predicate is None:
             return None
-        state = possible(self._stage.predicate, self._evaluate_structured(candidate))
+        state = possible(self._stage.predicate, _evaluate_structured(self._stage.predicate, candidate))
         return state == TRUE if _is_decided(state) else None
 
     async def without_asking(
@@ -414,12 +415,6 @@ class StageRun:
                 passing.append(candidate)
         return passing, undecided
 
-    def _evaluate_structured(self, candidate: Candidate) -> dict[str, int]:
-        if self._stage.predicate is None:
-            return {}
-        found = (atom for atom in atoms(self._stage.predicate) if isinstance(atom, Structured))
-        return {atom.column: mask(candidate.values[atom.column]) for atom in found}
-
     async def _evaluate(self, candidate: Candidate) -> StageRow | None:
         row = RowEvaluation(self._context, candidate)
         await row.select_passages()
@@ -430,7 +425,7 @@ class StageRun:
             else:
                 await asyncio.gather(*(row.outcome(item.site.id) for item in self._stage.inputs))
             return None if self._stage.leaves_out_unknown and row.has_unknown else row.result()
-        known = self._evaluate_structured(candidate)
+        known = _evaluate_structured(self._stage.predicate, candidate)
         while not _is_decided(state := possible(self._stage.predicate, known)):
             atom = choose(self._stage.predicate, known, row.cost, self._chances.of).atom
             truth = await row.truth(atom)
@@ -451,6 +446,11 @@ class StageRun:
                 truth = await row.truth(atom)
                 settled |= {} if row.is_unknown(atom) else {atom.column: mask(truth)}
         return bool(unknown) and bool(possible(predicate, settled) & TRUE)
+
+
+def _evaluate_structured(predicate: Predicate, candidate: Candidate) -> dict[str, int]:
+    found = (atom for atom in atoms(predicate) if isinstance(atom, Structured))
+    return {atom.column: mask(candidate.values[atom.column]) for atom in found}
 
 
 def _is_decided(state: int) -> bool:

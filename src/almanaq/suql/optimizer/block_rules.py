@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.suql.plan.joins import rows_needed
-from almanaq.suql.plan.predicates import And, Predicate, PredicateBuilder, any_of, conjuncts, looked_at_under, weakest
+from almanaq.suql.plan.predicates import PredicateBuilder, any_of, conjuncts, looked_at_under, weakest
 from almanaq.suql.plan.sites import is_text_column, site_of, text_columns
 from almanaq.suql.plan.stages import TextBlock
 from almanaq.suql.syntax.nodes import nodes_of
@@ -113,11 +113,7 @@ def text_filter(block: TextBlock) -> TextBlock:
     parts = conjuncts(block.where)
     if block.condition is not None:
         parts = [part for part in parts if text_columns(part)]
-    builder = PredicateBuilder()
-    residual: Predicate = builder.build(exp.and_(*parts))
-    if isinstance(residual, And) and len(residual.children) == 1:
-        residual = residual.children[0]
-    return replace(block, residual=residual, filtered=True)
+    return replace(block, residual=PredicateBuilder().build(exp.and_(*parts)), filtered=True)
 
 
 def weakest_condition(block: TextBlock) -> TextBlock:

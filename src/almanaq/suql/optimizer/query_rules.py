@@ -435,8 +435,6 @@ def _is_open(block: exp.Select) -> bool:
     distinct = block.args.get("distinct")
     if (distinct is not None and distinct.args.get("on") is not None) or sets_in(block.expressions):
         return False
-    if any(isinstance(item, exp.Star) for item in block.expressions):
-        return False
     return not is_aggregated(block) or bool(keys_of_groups(block))
 
 

@@ -153,11 +153,6 @@ class Site:
         return (self.id, *(f"{self.id}_{i}" for i in range(len(self.compared))))
 
     @property
-    def yes_or_no(self) -> bool:
-        """Whether all that its calls ask for is a verdict, yes or no."""
-        return self.function == "answer" and self._asked.yes_or_no
-
-    @property
     def chosen(self) -> bool:
         """Whether the reply to its calls is a verdict, an option or a number."""
         return self.function == "answer" and (self._asked.chosen or self.options_from is not None)
