@@ -60,21 +60,16 @@ class AnswerReading:
     helpers: Callable[[Node], list[Node]]
 
     @cached_property
-    def _items(self) -> dict[str, Node]:
-        """The items of FROM by their aliases: what stands around hides none of what is within."""
-        items = [each for item in (*self.around, self.node["from_table"]) for each in items_of(item)]
-        return {alias_of(item).lower(): item for item in items}
-
-    @cached_property
     def _shown(self) -> dict[str, dict[str, set[str]]]:
         """What each item of FROM shows by name: an answer, or what is made of one, as `upper(answer(…)) AS a`."""
-        return {alias: self._shown_by(item) for alias, item in self._items.items()}
+        items = [each for item in (*self.around, self.node["from_table"]) for each in items_of(item)]
+        return {alias_of(item).lower(): self._shown_by(item) for item in items}
 
     def _shown_by(self, item: Node) -> dict[str, set[str]]:
-        within, members = list(walk(item)), {member["key"]: member for member in self.members}
+        within, members = list(walk(item)), {member["key"].lower(): member for member in self.members}
         for node in within:  # which grows meanwhile
-            if node.get("type") == "BASE_TABLE" and (member := members.pop(node["table_name"], None)) is not None:
-                within += walk(member)
+            if node.get("type") == "BASE_TABLE" and (name := node["table_name"].lower()) in members:
+                within += walk(members.pop(name))
         shown = [named for query in within for named in _outputs(query) if named[0]]
         found: dict[str, set[str]] = {}
         for _ in shown:
@@ -119,7 +114,7 @@ class AnswerReading:
         names = join["using_columns"]
         if join["ref_type"] == "NATURAL":
             shown = [self.engine.columns(select_all(side.node["from_table"]), self.members) for side in sides]
-            names = {name for name, _ in shown[0]} & {name for name, _ in shown[1]}
+            names = {name.lower() for name, _ in shown[0]} & {name.lower() for name, _ in shown[1]}
         if any(_is_between([side._kinds(column(name)) for side in sides]) for name in names):
             raise UnsupportedError("USING and NATURAL JOIN of an answer and a text are not supported here: write ON")
 
@@ -173,7 +168,9 @@ class AnswerReading:
     def _kinds_shown(self, value: Node) -> set[str]:
         *before, name = value.get("column_names", [""])
         if value["class"] != "COLUMN_REF" or not before:
-            return _kinds_shown(value, {name: kinds for each in self._shown.values() for name, kinds in each.items()})
+            own = self.engine.columns(select([value], self.node["from_table"]), self.members)
+            aliases = [alias_of(item).lower() for item in items_of(self.node["from_table"])] if own else self._shown
+            return _kinds_shown(value, {name: kinds for a in aliases for name, kinds in self._shown[a].items()})
         return self._shown.get(str(before[-1]).lower(), {}).get(str(name).lower(), set())
 
     def _type(self, value: Node) -> str:
