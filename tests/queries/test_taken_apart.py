@@ -126,7 +126,7 @@ SELECT id{} FROM t WHERE CASE WHEN id < 3 THEN answer(x, 'q') ELSE true END OR c
 SELECT bool_and(answer(x, 'q')){} FROM t GROUP BY id, t
 SELECT id, m = y AS z, m || '' = y AS w{} FROM (SELECT *, coalesce(answer(x, 'q'), '-') AS m FROM t) AS t
 SELECT a, y = m AS z{} FROM (SELECT 0 AS a, '-' AS m UNION ALL SELECT id, answer(x, 'q') FROM t) AS b, t
-SELECT id{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS t WHERE id = 1 OR y IN (SELECT y FROM t AS k WHERE y = lower(k.y))
+SELECT id{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS t WHERE y IN (SELECT y FROM t AS k WHERE y = lower(k.y))
 SELECT b.y, t.y, b.y = t.y AS z{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS b, t
 """.strip().splitlines()
 
