@@ -121,6 +121,13 @@ SELECT id, m = y AS z{} FROM (SELECT *, answer(x, 'q') AS m FROM t) AS t
 WITH w AS (SELECT *, answer(x, 'q') AS m FROM t) SELECT id, answer(x, 'q') AS a{} FROM w AS t WHERE a = y OR m = y
 SELECT id, m = answer(x, 'q') AS z{} FROM (SELECT *, upper(answer(x, 'q')) AS m FROM t) AS t
 SELECT id{} FROM (SELECT *, answer(x, 'q') AS m FROM t) AS t WHERE EXISTS (SELECT 1 FROM t AS k WHERE k.y = t.m)
+SELECT id{} FROM t WHERE answer(x, 'q') IN [y, 'other'] AND answer(x, 'q') = ANY ([y, 'other'])
+SELECT id{} FROM t WHERE CASE WHEN id < 3 THEN answer(x, 'q') ELSE true END OR coalesce(answer(x, 'q'), false)
+SELECT bool_and(answer(x, 'q')){} FROM t GROUP BY id, t
+SELECT id, m = y AS z, m || '' = y AS w{} FROM (SELECT *, coalesce(answer(x, 'q'), '-') AS m FROM t) AS t
+SELECT a, y = m AS z{} FROM (SELECT 0 AS a, '-' AS m UNION ALL SELECT id, answer(x, 'q') FROM t) AS b, t
+SELECT id{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS t WHERE y IN (SELECT y FROM t AS k WHERE y = lower(k.y))
+SELECT b.y, t.y, b.y = t.y AS z{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS b, t
 """.strip().splitlines()
 
 
@@ -134,6 +141,12 @@ def test_comparisons_mean_what_they_mean_in_a_query_that_is_planned(sql: str) ->
         whole, apart = con.sql(sql.format("")).rows, con.sql(sql.format(", t")).rows
     assert sorted(row[:-1] for row in apart) == sorted(whole)
     assert whole
+
+
+@pytest.mark.parametrize("join", ["JOIN u USING (y)", "NATURAL JOIN u"])
+def test_an_answer_is_not_merged_with_a_text(join: str, connection: almanaq.Connection) -> None:
+    with pytest.raises(UnsupportedError, match="write ON"):
+        connection.sql(f"SELECT a FROM (SELECT answer(x, 'q') AS y FROM t) AS a {join}")
 
 
 @pytest.mark.parametrize(("sql", "place"), REFUSED.items())

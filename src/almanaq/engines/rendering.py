@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.stages import ROW
-from almanaq.suql.syntax.nodes import aliased, derived, is_comma, nodes_of, quoted
+from almanaq.suql.syntax.nodes import aliased, derived, free_name, is_comma, nodes_of, quoted
 
 # --- statements between two steps -------------------------------------------------------------------------------------
 
@@ -97,7 +96,7 @@ def _write_row(row: exp.Struct) -> exp.Expr:
     fields = [(pair.this.name, pair.expression) for pair in row.expressions]
     if isinstance(row.parent, exp.Cast) and row.parent.to.this is exp.DType.USERDEFINED:
         return exp.Anonymous(this="ROW", expressions=[value for _, value in fields])
-    name = next(name for n in itertools.count() if (name := f"row_{n}") not in dict(fields))
+    name = free_name("row", dict(fields))
     inner = exp.Select(expressions=[aliased(value, field) for field, value in fields])
     select = exp.Select(expressions=[exp.column(quoted(name))], from_=exp.From(this=derived(inner, name)))
     return exp.Subquery(this=select)

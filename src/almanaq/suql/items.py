@@ -19,7 +19,17 @@ from almanaq.suql.catalog.sources import (
     qualified,
     query_in,
 )
-from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes_of, quoted, side_of, table_alias
+from almanaq.suql.syntax.nodes import (
+    aliased,
+    column,
+    derived,
+    free_name,
+    is_within,
+    nodes_of,
+    quoted,
+    side_of,
+    table_alias,
+)
 from almanaq.suql.text_functions import is_by_chance
 
 # --- joins ------------------------------------------------------------------------------------------------------------
@@ -117,10 +127,7 @@ def name_relations(tree: exp.Query, catalog: Catalog) -> dict[str, Relation]:
         for part in ("db", "catalog"):
             table.set(part, None)
         table.set("this", quoted(relation.name))
-        if table.args.get("alias") is None:
-            table.set("alias", table_alias(called))
-        elif table.args["alias"].this is None:
-            table.args["alias"].set("this", quoted(called))
+        _keep_name(table, called)
     if named:
         _separate_items(tree, [table for table, _ in found])
     return named
@@ -137,18 +144,21 @@ def _rename_members(tree: exp.Query, relations: Container[str]) -> None:
             continue
         name = _free_name(tree, cte.alias)
         for table in readers.get(id(cte), ()):
-            if table.args.get("alias") is None:
-                table.set("alias", table_alias(table.name))
-            elif table.args["alias"].this is None:
-                table.args["alias"].set("this", quoted(table.name))
+            _keep_name(table, table.name)
             table.set("this", quoted(name))
         cte.args["alias"].set("this", quoted(name))
 
 
+def _keep_name(table: exp.Table, name: str) -> None:
+    """Give a relation an alias where it has none."""
+    if table.args.get("alias") is None:
+        table.set("alias", table_alias(name))
+    elif table.args["alias"].this is None:
+        table.args["alias"].set("this", quoted(name))
+
+
 def _free_name(tree: exp.Query, name: str) -> str:
-    taken = {node.alias_or_name for node in nodes_of(tree, exp.Table, exp.CTE, exp.Subquery, exp.TableAlias)}
-    taken |= {node.name for node in nodes_of(tree, exp.Table, exp.TableAlias)}
-    return next(made for n in itertools.count(1) if (made := f"{name}_{n}") not in taken)
+    return free_name(name, {node.name for node in nodes_of(tree, exp.Table, exp.TableAlias)})
 
 
 def _separate_items(tree: exp.Query, tables: list[exp.Table]) -> None:
@@ -218,7 +228,7 @@ def rename_hidden_aliases(tree: exp.Query) -> None:
             if not alias or alias not in around:
                 continue
             taken = around | {name for other in from_items(block) for name in _aliases_in(other)}
-            new = next(name for n in itertools.count(1) if (name := f"{alias}_{n}") not in taken)
+            new = free_name(alias, taken)
             item.args["alias"].set("this", quoted(new))
             for reference in read.get(id(item), ()):
                 reference.set("table", quoted(new))
@@ -383,23 +393,19 @@ def _mark_rows(item: exp.Expr) -> bool:
     block = item.find_ancestor(exp.Select)
     starred = block is None or any(output.is_star for output in block.expressions)
     with_ = holder.find_ancestor(exp.With) if isinstance(holder, exp.CTE) else None
-    if holder is None or starred or (with_ is not None and with_.args.get("recursive")):
+    sides = _sides_of(holder.this) if holder is not None else []
+    selects = [side for side in sides if isinstance(side, exp.Select)]
+    if starred or not sides or len(selects) < len(sides) or (with_ is not None and with_.args.get("recursive")):
         return False
-    pending, blocks = [holder.this], list[exp.Select]()
-    while pending:
-        query = pending.pop()
-        if isinstance(query, exp.Subquery):
-            pending.append(query.this)
-        elif isinstance(query, exp.SetOperation):
-            pending += [query.this, query.expression]
-        elif isinstance(query, exp.Select):
-            blocks.append(query)
-        else:
-            return False
-    for each in blocks:
+    for each in selects:
         if _MARK not in each.named_selects:
             each.append("expressions", aliased(exp.true(), _MARK))
     return True
+
+
+def _sides_of(query: exp.Expr) -> list[exp.Expr]:
+    at = query.unnest()
+    return [*_sides_of(at.this), *_sides_of(at.expression)] if isinstance(at, exp.SetOperation) else [at]
 
 
 def _may_lack_match(item: exp.Expr) -> bool:

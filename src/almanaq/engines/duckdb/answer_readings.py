@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from typing import Any
@@ -17,7 +17,20 @@ from typing import Any
 from sqlglot import exp
 
 from almanaq.engines.duckdb.answer_tables import Parts
-from almanaq.engines.duckdb.trees import Node, column, has_text, is_text_call, own_nodes, select, subquery, walk
+from almanaq.engines.duckdb.trees import (
+    Node,
+    alias_of,
+    column,
+    has_text,
+    is_text_call,
+    items_of,
+    own_nodes,
+    select,
+    select_all,
+    subquery,
+    walk,
+)
+from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.text_functions import DECLARED
 
@@ -47,24 +60,40 @@ class AnswerReading:
     helpers: Callable[[Node], list[Node]]
 
     @cached_property
-    def _made(self) -> set[str]:
-        """The names of what queries within show that is made of answers, as `upper(answer(…)) AS a`."""
-        within = walk([self.node["from_table"], self.members, self.around])
-        shown = [output for query in within for output in query.get("select_list", ())]
-        return {str(output["alias"]).lower() for output in shown if _is_made(output)}
+    def _shown(self) -> dict[str, dict[str, set[str]]]:
+        """What each item of FROM shows by name: an answer, or what is made of one, as `upper(answer(…)) AS a`."""
+        items = [each for item in (*self.around, self.node["from_table"]) for each in items_of(item)]
+        return {alias_of(item).lower(): self._shown_by(item) for item in items}
+
+    def _shown_by(self, item: Node) -> dict[str, set[str]]:
+        within, members = list(walk(item)), {member["key"].lower(): member for member in self.members}
+        for node in within:  # which grows meanwhile
+            if node.get("type") == "BASE_TABLE" and (name := node["table_name"].lower()) in members:
+                within += walk(members.pop(name))
+        shown = [named for query in within for named in _outputs(query) if named[0]]
+        found: dict[str, set[str]] = {}
+        for _ in shown:
+            before = len(found)
+            for name, output in shown:
+                if kinds := _kinds_shown(output, found):
+                    found[name] = found.get(name, set()) | kinds
+            if len(found) == before:
+                break
+        return found
 
     def read(self) -> None:
         clauses = [part for key, part in self.node.items() if key not in ("cte_map", "type")]
         below = any(map(has_text, (self.node["from_table"], self.members, self.around)))
         for node in [self.node, *own_nodes(clauses)]:
             for holder, key in _conditions(node):
-                if _is_answer(holder[key]):
-                    self._cast(holder, key, "BOOLEAN")
+                self._read_condition(holder, key)
+            if below and node.get("type") == "JOIN":
+                self._check_merged(node)
             if below and node.get("class") == "SUBQUERY" and not has_text(node["subquery"]):
                 self._read_nested(node["subquery"]["node"])
             if (below or has_text(node)) and (sides := list(_sides(node))):
                 self._read_types(node, sides)
-                if node.get("comparison_type", node["type"]) in _EQUALS:
+                if node.get("comparison_type", node["type"]) in _EQUALS or node.get("function_name") == "contains":
                     self._fold_texts(node, sides)
 
     def _read_nested(self, query: Node) -> None:
@@ -72,6 +101,22 @@ class AnswerReading:
         around = [*self.around, self.node["from_table"]]
         for node in [node for node in walk(query) if node.get("type") == "SELECT_NODE"]:
             AnswerReading(node, self.members, around, self.engine, lambda _: []).read()
+
+    def _read_condition(self, holder: Any, key: Any) -> None:
+        if _is_answer(holder[key]):
+            self._cast(holder, key, "BOOLEAN")
+        for inner, place in _values(holder[key]):
+            self._read_condition(inner, place)
+
+    def _check_merged(self, join: Node) -> None:
+        """Refuse to merge an answer and a text: USING would compare them as they are."""
+        sides = [replace(self, node=select([], item)) for item in (join["left"], join["right"])]
+        names = join["using_columns"]
+        if join["ref_type"] == "NATURAL":
+            shown = [self.engine.columns(select_all(side.node["from_table"]), self.members) for side in sides]
+            names = {name.lower() for name, _ in shown[0]} & {name.lower() for name, _ in shown[1]}
+        if any(_is_between([side._kinds(column(name)) for side in sides]) for name in names):
+            raise UnsupportedError("USING and NATURAL JOIN of an answer and a text are not supported here: write ON")
 
     def _read_types(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
         """Cast each answer to the type of what it is compared with."""
@@ -91,8 +136,7 @@ class AnswerReading:
         """Compare answers with texts whatever the case of either."""
         queried = node["class"] == "SUBQUERY"
         kinds = [self._kinds(holder[key]) for holder, key in sides] + ([self._kinds(_shown(node))] if queried else [])
-        between = any("answer" in a and "text" in b for a, b in permutations(kinds, 2))
-        if not between or not set().union(*kinds) <= {"answer", "literal", "text"}:
+        if not _is_between(kinds):
             return
         for holder, key in sides:
             holder[key] = self._folded(holder[key])
@@ -106,21 +150,28 @@ class AnswerReading:
     def _kinds(self, value: Node) -> set[str]:
         """Return what a value may be: an answer, made of one, a literal, another text, or something else."""
         if values := _values(value):
-            return {kind for part in values for kind in self._kinds(part)}
+            return {kind for holder, key in values for kind in self._kinds(holder[key])}
         if value["class"] == "CAST" and value["type_expr"]["type_name"].upper() in ("VARCHAR", "TEXT"):
             return {"text" if kind == "other" else kind for kind in self._kinds(value["child"])}
         if is_text_call(value):
             return {"answer" if DECLARED[value["function_name"].lower()].asks_model else "other"}
         if value["class"] in ("CONSTANT", "PARAMETER"):
             return {"literal"}
-        if value["class"] != "SUBQUERY" and (
-            has_text(value) or not self._made.isdisjoint(map(_last, own_nodes(value)))
-        ):
+        shown = self._kinds_shown(value)
+        if "made" in shown:
             return {"made"}
         kind = self._type(value)
-        if kind.strip('"') == "NULL":
+        if kind.strip('"') == "NULL" or (shown and kind == "VARCHAR"):
             return {"answer"}
         return {"text"} if kind == "VARCHAR" or kind.startswith("ENUM(") else {"other"}
+
+    def _kinds_shown(self, value: Node) -> set[str]:
+        *before, name = value.get("column_names", [""])
+        if value["class"] != "COLUMN_REF" or not before:
+            own = self.engine.columns(select([value], self.node["from_table"]), self.members)
+            aliases = [alias_of(item).lower() for item in items_of(self.node["from_table"])] if own else self._shown
+            return _kinds_shown(value, {name: kinds for a in aliases for name, kinds in self._shown[a].items()})
+        return self._shown.get(str(before[-1]).lower(), {}).get(str(name).lower(), set())
 
     def _type(self, value: Node) -> str:
         """Return the type of an expression of the SELECT; "" where DuckDB does not bind it alone."""
@@ -137,10 +188,33 @@ def _is_answer(value: Node | None) -> bool:
     return value is not None and is_text_call(value) and value["function_name"].lower() == "answer"
 
 
-def _is_made(value: Node) -> bool:
+def _outputs(query: Node) -> list[tuple[str, Node]]:
+    """Return the outputs of a query with their names; of UNION those of each side, by the names of the first."""
+    if query.get("type") == "SELECT_NODE":
+        return [(str(output["alias"]).lower() or _last(output), output) for output in query["select_list"]]
+    if query.get("type") != "SET_OPERATION_NODE":
+        return []
+    sides = [_outputs(side) for side in query.get("children") or (query["left"], query["right"])]
+    if query["setop_type"] == "UNION_BY_NAME":
+        return [named for side in sides for named in side]
+    return [(name, output) for side in sides for (name, _), (_, output) in zip(sides[0], side, strict=False)]
+
+
+def _kinds_shown(value: Node, shown: dict[str, set[str]]) -> set[str]:
+    """Return whether a value is an answer, or made of one, where columns show what is said; nothing of others."""
     if values := _values(value):
-        return any(map(_is_made, values))
-    return has_text(value) and not is_text_call(value)
+        return {kind for holder, key in values for kind in _kinds_shown(holder[key], shown)}
+    if is_text_call(value):
+        return {"answer"} if DECLARED[value["function_name"].lower()].asks_model else set()
+    if value.get("class") in ("COLUMN_REF", "SUBQUERY"):
+        return shown.get(_last(value), set())
+    return {"made"} if has_text(value) or any(map(shown.get, map(_last, own_nodes(value)))) else set()
+
+
+def _is_between(kinds: list[set[str]]) -> bool:
+    """Return whether values compare an answer with a text, and nothing else."""
+    between = any("answer" in a and "text" in b for a, b in permutations(kinds, 2))
+    return between and set().union(*kinds) <= {"answer", "literal", "text"}
 
 
 def _last(named: Node) -> str:
@@ -152,6 +226,8 @@ def _conditions(node: Node) -> Iterator[tuple[Any, Any]]:
     yield from ((node, key) for key in _CONDITIONS if isinstance(node.get(key), dict))
     if node.get("class") == "CONJUNCTION" or node.get("type") == "OPERATOR_NOT":
         yield from ((node["children"], i) for i in range(len(node["children"])))
+    if node.get("function_name") in ("bool_and", "bool_or"):
+        yield node["arguments"][0], "expression"
 
 
 def _sides(node: Node) -> Iterator[tuple[Any, Any]]:
@@ -164,6 +240,10 @@ def _sides(node: Node) -> Iterator[tuple[Any, Any]]:
         yield from ((node["children"], i) for i in range(len(node["children"])))
     elif node.get("class") == "SUBQUERY" and node["subquery_type"] == "ANY":
         yield node, "child"
+    elif node.get("function_name") == "contains":  # x IN [a, b]
+        listed, value = node["arguments"]
+        if listed["expression"].get("function_name") == "list_value":
+            yield from ((argument, "expression") for argument in (value, *listed["expression"]["arguments"]))
     elif node.get("class") == "FUNCTION" and node["function_name"] in _ARITHMETIC and len(node["arguments"]) == 2:
         yield from ((argument, "expression") for argument in node["arguments"])
 
@@ -173,11 +253,14 @@ def _shown(node: Node) -> Node:
     return {**node, "subquery_type": "SCALAR", "child": None, "comparison_type": "INVALID"}
 
 
-def _values(value: Node) -> list[Node]:
+def _values(value: Node | None) -> list[tuple[Any, Any]]:
+    """Return where the values stand that an expression gives one of."""
+    if value is None:
+        return []
     if value.get("type") == "OPERATOR_COALESCE":
-        return list(value["children"])
+        return [(value["children"], i) for i in range(len(value["children"]))]
     if value["class"] == "CASE":
-        return [*(check["then_expr"] for check in value["case_checks"]), value["else_expr"]]
+        return [*((check, "then_expr") for check in value["case_checks"]), (value, "else_expr")]
     if value["class"] == "FUNCTION" and value["function_name"].lower() == "nullif":
-        return [value["arguments"][0]["expression"]]
+        return [(value["arguments"][0], "expression")]
     return []

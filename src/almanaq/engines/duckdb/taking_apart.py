@@ -287,13 +287,10 @@ class _Select:
             path = [str(part).lower() for part in name["column_names"]]
             if len(path) > 1 and path[0] != "alias":
                 continue
-            if len(path) == 1 and self._binds({**name, "alias": ""}):
+            alone = select([{**name, "alias": ""}], node["from_table"])
+            if len(path) == 1 and self.work.engine.columns(alone, self.members):
                 continue  # a column of FROM goes before an output
             replace_expression(name, copy.deepcopy(texts[path[-1]]))
-
-    def _binds(self, expression: Node) -> bool:
-        query = select([copy.deepcopy(expression)], self.node["from_table"])
-        return bool(self.work.engine.columns(query, self.members))
 
     def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
         """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""
@@ -337,12 +334,7 @@ class _Select:
         """Return the rows of which an expression of `a`, a condition, is true too; all where that is not known yet."""
         engine, where = self.work.engine, reached.where or {}
         known = condition in (where["children"] if where.get("type") == "CONJUNCTION_AND" else [where])
-        if (
-            known
-            or has_text(condition)
-            or self.work.engine.is_nondeterministic(condition)
-            or self.work.engine.is_grouped(condition)
-        ):
+        if known or has_text(condition) or engine.is_nondeterministic(condition) or engine.is_grouped(condition):
             return reached
         return replace(reached, branch=both(reached.branch, engine.express(form, a=copy.deepcopy(condition))))
 
@@ -369,18 +361,16 @@ class _Select:
             raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
             arguments[i] = {**arguments[i], "expression": column(f"{DOCUMENT}{number}")}
-        marked, branched = (
-            (id(self.node), repr((unit, without_places([documents, branch])))) for branch in (None, reached.branch)
-        )
+        branches = (reached.branch, None)  # a table of all rows has those of a branch too
+        marks = [(id(self.node), repr((unit, without_places([documents, branch])))) for branch in branches]
         tables = self.work._answer_tables
-        marked = marked if marked in tables and branched not in tables else branched
-        table = tables.get(marked)
+        table = next((tables[mark] for mark in marks if mark in tables), None)
         if table is None:
             sources = self._sources(documents)
             table = self.work.make_answer_table(
                 unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
             )
-            tables[marked] = table
+            tables[marks[0]] = table
         lookup = Lookup(node, table, documents, self.node, reached.branch)
         lookup.look_up(self.work.engine, in_map=self.work.in_order)
         self.work.lookups.append(lookup)

@@ -124,7 +124,7 @@ def _type_of(node: exp.Expr) -> exp.DataType | None:
     return None if is_model_call(bare) else bare.type
 
 
-_EQUALS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+_EQUALS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In, exp.Contains, exp.ArrayContains)
 
 
 def fold_compared(tree: exp.Query, catalog: Catalog) -> exp.Query:
@@ -134,15 +134,22 @@ def fold_compared(tree: exp.Query, catalog: Catalog) -> exp.Query:
     and derived tables. Literals need none of it: replies that equal one are spelled as it is.
     """
     for node in nodes_of(tree, *_EQUALS):
-        one = node.this
-        others = [node.args.get("query") or node.args.get("unnest"), *node.expressions]
-        others = [other for other in (others if isinstance(node, exp.In) else [node.expression]) if other is not None]
-        kinds = [_kinds(each, catalog, set()) for each in (one, *others)]
+        sides = [side for side in _sides(node) if side is not None]
+        kinds = [_kinds(each, catalog, set()) for each in sides]
         between = any("answer" in a and "text" in b for a, b in itertools.permutations(kinds, 2))
         if between and set().union(*kinds) <= {"answer", "literal", "text"}:
-            for each in (one, *others):
+            for each in sides:
                 _fold(each)
     return tree
+
+
+def _sides(node: exp.Expr) -> list[exp.Expr | None]:
+    if isinstance(node, exp.In):
+        return [node.this, node.args.get("query"), node.args.get("unnest"), *node.expressions]
+    if isinstance(node, exp.Contains | exp.ArrayContains):  # x IN [a, b]
+        return [node.expression, *node.this.expressions] if isinstance(node.this, exp.Array) else []
+    some = node.expression.this.unnest() if isinstance(node.expression, exp.Any) else None
+    return [node.this, *(some.expressions if isinstance(some, exp.Array) else [node.expression])]
 
 
 def _kinds(node: exp.Expr, catalog: Catalog, seen: set[int]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -70,14 +70,15 @@ def lower(plan: LogicalPlan, *, bring: bool = False) -> Plan:
         lowering = _Lowering(stage, shown)
         stages.extend(lowering.stages())
         output = replace(output, payload=lowering.payload)
-    _check_computed([*(select for stage in stages for select in selects_of(stage)), output.select])
+    for select in [*(select for stage in stages for select in selects_of(stage)), output.select]:
+        if isinstance(select, exp.Query):
+            _check_computed(select)
     return _with_last_inside(Plan(plan.links, tuple(stages), output, plan.certain, plan.bound))
 
 
-def _check_computed(selects: Sequence[object]) -> None:
+def _check_computed(select: exp.Query) -> None:
     """Raise UnsupportedError for a text function that no stage computes: the engine may have a function of its name."""
-    found = [node for select in selects if isinstance(select, exp.Query) for node in nodes(select)]
-    for call in filter(is_text_call, found):
+    if (call := next(filter(is_text_call, nodes(select)), None)) is not None:
         name = call.name.lower()
         raise UnsupportedError(
             f"{name}() is not supported where the query has it: compute it in a derived table (SELECT {name}(…) AS a …)"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -87,6 +88,11 @@ def derived(query: exp.Expr, name: str, columns: Sequence[str] = ()) -> exp.Subq
 
 def aliased(node: exp.Expr, name: str) -> exp.Alias:
     return exp.Alias(this=node, alias=quoted(name))
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """Return a name, with a number behind it, that is not taken."""
+    return next(made for n in itertools.count(1) if (made := f"{name}_{n}") not in taken)
 
 
 def is_comma(join: exp.Join) -> bool:
