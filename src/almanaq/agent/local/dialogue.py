@@ -251,7 +251,7 @@ class LocalDialogue:
 
     def offer(self, question: str, offered: Sequence[Offered], world: World) -> Parsed:
         """Return readings to choose from, the first of equal words; with none, which words were not understood."""
-        worded = [each for each in offered if each.words != each.suql]  # nobody can choose what has no words
+        worded = [each for each in offered if each.words != each.suql] or offered  # a query, only where none has words
         offered = [each for i, each in enumerate(worded) if all(each.words != e.words for e in worded[:i])]
         unknown = _unknown(question, world)
         why = f"I do not know what {', '.join(f'“{word}”' for word in unknown)} means here. " if unknown else ""
