@@ -32,6 +32,8 @@ WHOLE = [
     "how many deliveries of pear are there?",
     "who is the oldest grower?",
     "towns with more than 1 grower",
+    "growers older than 40",
+    "which towns have more than 1 grower, and how many each",
 ]
 
 

@@ -281,7 +281,8 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     cover = next(iter(world.link(question).covers), ())
     said = [span.kind for span in cover if span.kind not in _SAYS_NOTHING]
     if last.groups and "compare" in said:  # "at least 3 stalls"
-        return {*said} <= {"compare", "table", "noun"} and all(span.kind != "count" for span in cover)
+        alone = any(each.kind == "count" or getattr(each.meanings[0], "measured", None) for each in cover)
+        return {*said} <= {"compare", "table", "noun"} and not alone  # "older than 40" is of rows
     columns = [getattr(span.meanings[0], "thing", None) for span in cover if span.kind == "column"]
     ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
     of_all = ranks or turn_pattern("whole").search(question) is not None or len(said) > 1  # "the most common owner"

@@ -470,8 +470,8 @@ def _less_or_more(said: str) -> tuple[Measured, bool] | None:
     """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
     if re.search(r"\b(?:than|or)\b", said):
         return None  # it says with what it compares
-    for match in turn_pattern("comparative").finditer(fold(said)):
-        word = match["er"] or match["base"]
+    for match in turn_pattern("comparative").finditer(said):  # as it is written: "Easter Island" compares nothing
+        word = fold(match["er"] or match["base"])
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
         if measured:
