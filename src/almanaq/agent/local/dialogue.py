@@ -281,7 +281,8 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     cover = next(iter(world.link(question).covers), ())
     said = [span.kind for span in cover if span.kind not in _SAYS_NOTHING]
     if last.groups and "compare" in said:  # "at least 3 stalls"
-        alone = any(each.kind == "count" or getattr(each.meanings[0], "measured", None) for each in cover)
+        compared = [each.meanings[0] for each in cover if each.kind == "compare"]
+        alone = any(each.kind == "count" for each in cover) or any(getattr(m, "measured", None) for m in compared)
         return {*said} <= {"compare", "table", "noun"} and not alone  # "older than 40" is of rows
     columns = [getattr(span.meanings[0], "thing", None) for span in cover if span.kind == "column"]
     ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
