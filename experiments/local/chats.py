@@ -80,7 +80,7 @@ def played(name: str, source: dict[str, Any], strangers: Path, show: bool) -> It
         engine = connection.engine
         for i, chat in enumerate(source["chats"]):
             dialogue = LocalDialogue(engine, **({} if today is None else {"today": lambda: today}))
-            agent, history = Agent(engine, connection.models, classifier=dialogue, parser=dialogue), []
+            agent, history = Agent(engine, connection.models, parser=dialogue), []
             for j, (said, sql) in enumerate(chat):
                 response = agent.respond(said, history)
                 history.append(response.turn())

@@ -155,7 +155,8 @@ class Agent:
         self._local = LocalDialogue(engine, examples=shots)
         local = self._local if options is None else self._local.with_confidence(options.confidence)
         # The one call of a prompted parser also says whether data is needed at all.
-        self._classifier = local if language is None and parser is None else None
+        own = parser if isinstance(parser, LocalDialogue) else local if parser is None else None
+        self._classifier = own if language is None else None
         self._most = MOST_TABLES if language else _LOCAL_TABLES
         self._links_words = language is None
         self._find_links = ValueLinks(engine)
