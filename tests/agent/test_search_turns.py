@@ -114,6 +114,14 @@ def test_what_nobody_asked_for_is_offered(hotels: almanaq.Connection) -> None:
     assert chat.ask("yes").rows == tuple(offered)
 
 
+@pytest.mark.parametrize("turn", ["only cheap ones", "what about Salem?", "with a rating above 4"])
+def test_a_wish_stays_where_a_turn_names_a_value(hotels: almanaq.Connection, turn: str) -> None:
+    chat = hotels.chat()
+    wished = chat.ask("quiet hotels in New Haven").suql or ""
+    condition = wished[wished.index("answer(") : wished.index("= 'Yes'")]
+    assert condition in (chat.ask(turn).suql or "")
+
+
 @pytest.mark.parametrize("asked", ["address?", "What's the price?", "where are they?", "the opening hours please"])
 def test_columns_alone_are_asked_of_the_rows_shown(hotels: almanaq.Connection, asked: str) -> None:
     chat = hotels.chat()

@@ -540,7 +540,8 @@ def _exchange(said: str, spec: QuerySpec, world: World) -> Reading | None:
     one_sided = [c for c in new.conditions if isinstance(c, exp.GTE | exp.LT)]
     conditions += [c for c in year if any(n.this == c.this and type(n) is not type(c) for n in one_sided)]
     guessed |= _asks_of_things(spec, new) or (bool(year) and short == undated)
-    tested = [(c, column) for c in conditions if isinstance(c, exp.EQ) and (column := world.column_of(c)) is not None]
+    equal = [c for c in conditions if isinstance(c, exp.EQ) and not has_text(c)]
+    tested = [(c, column) for c in equal if (column := world.column_of(c)) is not None]
     named = [c for c, column in tested if column.relation is relation and world.is_unique(column)]
     one = [c for c in named if new.conditions and c not in new.conditions]  # more is said than the name of one row
     gone = [*one, *(c for c, column in tested if plain(column) in new.groups)]
