@@ -87,7 +87,8 @@ class Composer(Ranking):
         if self.conditions.joined and things:
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         self._doubt_things(spec)
-        self._doubt_verbs()
+        if not self.searches:
+            self._doubt_verbs()
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
@@ -348,7 +349,9 @@ class Composer(Ranking):
         if alternatives and len(tests) == len(single) == 2 and not self.extra:
             yield exp.or_(*(test.condition for test in tests))
             return
-        valued = [id(test.column) for test in single if isinstance(test.condition, exp.EQ | exp.In)]
+        either = any(self.sentence.text(k) == "or" for k in range(len(self.sentence.items)))
+        equal = [test.column for test in single if isinstance(test.condition, exp.EQ | exp.In)]
+        valued = [id(column) for column in equal if either or not column.column.array]  # a list may hold both
         if alternatives or len(valued) > len({*valued}):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
         by_relation: dict[str, list[Test]] = {}
