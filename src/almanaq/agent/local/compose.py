@@ -83,9 +83,6 @@ class Composer(Ranking):
             self._wish()
         self._take_shown()
         spec = self._finish()
-        things = spec.distinct or any(each.find(exp.Distinct, exp.Select) for each in spec.expressions())
-        if self.conditions.joined and things:
-            self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         self._doubt_things(spec)
         if not self.searches:
             self._doubt_verbs()
@@ -97,6 +94,9 @@ class Composer(Ranking):
 
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
+        things = spec.distinct or any(each.find(exp.Distinct, exp.Select) for each in spec.expressions())
+        if self.conditions.joined and things:
+            self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         unique = self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and self.names_main)):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
