@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import psycopg
 import pytest
+from test_names_on_postgres import Servers
 
 import almanaq
 from almanaq.errors import UnsupportedError
@@ -98,16 +97,9 @@ PARENTHESES = (
 )
 
 
-@dataclass(frozen=True)
-class Servers:
-    """The same tables in a database with `answer` as a function, and in one without it through us."""
-
-    plain: psycopg.Connection[Any]
-    ours: almanaq.Connection
-
-
 @pytest.fixture(scope="module")
 def servers(postgres_server: PostgresServer) -> Iterator[Servers]:
+    """The same tables in a database with `answer` as a function, and in one without it through us."""
     urls = [postgres_server.new_database() for _ in range(2)]
     for url in urls:
         with psycopg.connect(url, autocommit=True) as made:
