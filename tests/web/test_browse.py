@@ -215,6 +215,8 @@ def test_a_table_is_browsed(browser, serve, options):
         assert page.locator("#rows tbody tr").first.locator("td").nth(1).inner_text() == "Coda"
         page.get_by_label("Value", exact=True).fill("Alba")
         page.locator("#filter-column").select_option("name")
+        page.wait_for_load_state("networkidle")  # what loads late moves the page, and a click scrolls to its button
+        page.get_by_role("button", name="Filter", exact=True).scroll_into_view_if_needed()
         before = page.evaluate("scrollY")
         page.get_by_role("button", name="Filter", exact=True).click()
         page.locator(".more", has_text="1 row shown").wait_for()
