@@ -415,6 +415,15 @@ def test_a_kind_of_things_is_counted_in_their_own_rows():
     assert "FROM guests" in (answered or offered[0])
 
 
+def test_things_that_have_several_rows_are_not_the_rows():
+    """A column of ids stands for the rows only where each row has its own."""
+    lifts = ["A", "A", "A", "B", "B", "B"]
+    rides = {"rides": {"ride_id": [1, 2, 3, 4, 5, 6], "rider_id": [7, 7, 8, 9, 9, 9], "lift": lifts}}
+    answered, *offered = queries(rides, "number of riders per lift")
+    assert answered is None
+    assert any("COUNT(DISTINCT rider_id)" in each for each in offered)
+
+
 def test_every_reading_that_is_offered_runs():
     """A group has several days: it is in no order of them."""
     table = {**DIVES["dives"], "site": ["Vik", "Vik", "Moss", "Moss"]}

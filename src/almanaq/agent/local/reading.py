@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import identifier_stems, is_verb_form
+from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -128,20 +128,20 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    weighed = _weights(worth, [None] * len(worth))
+    weighed = _weights(worth, [None] * len(worth), world)
     if weighed[worth[0].suql] < _CLEAR and max(each.certainty for each in worth) >= _HOPELESS:
-        weighed = _weights(worth, [_columns_found(each, world) for each in worth])
+        weighed = _weights(worth, [_columns_found(each, world) for each in worth], world)
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
-def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[str, float]:
+def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: World) -> dict[str, float]:
     """Return the probability of each query beside the others, by what each gives where that is known.
 
     Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
     """
     groups: list[list[int]] = []
     for i, reading in enumerate(worth):
-        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]]))
+        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]], world))
         found = next(alike, None)
         groups.append([i]) if found is None else found.append(i)
     masses = []
@@ -196,22 +196,24 @@ def _tests(spec: QuerySpec) -> set[exp.Expr]:
     return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
 
 
-def _agree(one: Reading, other: Reading) -> bool:
+def _agree(one: Reading, other: Reading, world: World) -> bool:
     """Return whether two readings are about the same rows, and differ in what they show of these."""
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
     if a.columns and b.columns and not set(a.columns) & set(b.columns):
         return False
-    counts = a.rows == b.rows and all(map(_counts_rows, (*a.measures, *b.measures)))
+    counts = a.rows == b.rows and all(_counts_rows(each, world) for each in (*a.measures, *b.measures))
     same = counts or a.measures == b.measures
     return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
 
 
-def _counts_rows(measure: exp.Expr) -> bool:
+def _counts_rows(measure: exp.Expr, world: World) -> bool:
     """Return whether a measure is the number of rows, or of their keys."""
-    column = measure.find(exp.Column)
-    return isinstance(measure, exp.Count) and (column is None or identifier_stems(column.name)[-1:] == ("id",))
+    if not isinstance(measure, exp.Count):
+        return False
+    column = world.column_of(measure)
+    return column is None or world.is_unique(column)
 
 
 def with_ties(reading: Reading, world: World) -> Reading | None:
