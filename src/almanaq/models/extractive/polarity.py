@@ -17,19 +17,13 @@ from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
 
 _STOPS = frozenset(map(stem, STOPWORDS))
-_OPENING = re.compile(
-    r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should)(?:n't)?\s+"
-    r"(?:the|this|that|these|those|our|your|an?|any)\s+([^\W\d_]+)",
-    re.IGNORECASE,
-)
-"""The subject of a question: its noun after the article."""
 _SPEAKERS = stem_set(
-    """ad advert article author applicant buyer caller candidate client comment complaint customer description document
+    """ad advert article author applicant buyer caller candidate client comment customer description document
     email employee feedback film guest item letter listing mail message movie narrator note paper passage passenger
     patient person post product purchaser record remark reply report resident response review reviewer sender speaker
     statement story student summary team tenant text ticket traveler traveller tweet user visitor worker writer"""
 )
-"""Nouns for the row or for whom its text is by: the text itself rarely names them."""
+"""Subjects of a question that mean the row or whom its text is by: the text itself rarely names them."""
 _TELLING = stem_set("mention mentioned say says talk discuss refer speak contain")
 """Verbs that ask only whether the text speaks of something."""
 _LONGEST_SUBJECT = 4
@@ -67,20 +61,17 @@ class Statement:
 @lru_cache(maxsize=1_000)
 def read_statement(question: str) -> Statement | None:
     """Return what a yes-or-no question asks a text for, None where nothing can be looked for."""
-    subject = _OPENING.match(question)
-    row = stem(subject[1].lower()) if subject else ""
     tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
     keys = [each for each in tokens if each not in _STOPS and each not in _EMPTY]
-    if row in _SPEAKERS and row in keys:
-        keys.remove(row)
+    keys = keys[1:] if keys and keys[0] in _SPEAKERS else keys
     judged = -1 if any(each in _COMPLAINING for each in keys) else 0
     left = [each for each in keys if each not in _COMPLAINING] if judged else keys
     if not judged and (found := [each for each in keys if each in _JUDGING]):
         blamed = any(hit.kind == "no" for hit in concept("positive").hits(" ".join(found))) or "negat" in found
         judged, left = -1 if blamed else 1, [each for each in keys if each not in _JUDGING]
-    telling = next((i for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), None)
-    spoken_of = not judged and telling is not None and len(left) > telling + 1
-    left = left[telling + 1 :] if spoken_of and telling is not None else left
+    told = next((left[i + 1 :] for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), [])
+    spoken_of = bool(told) and not judged
+    left = told if spoken_of else left
     negated = any(each in ("not", "no", "without", "never") for each in tokens)
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 
@@ -176,7 +167,7 @@ def asks_yes_or_no(question: str) -> bool:
 
 def polarity(passages: Sequence[str], question: str) -> Polarity:
     """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
-    of_places, of_what = _speaks_of_places(passages, question), _OF_WHAT_IS_SHOWN.match(question) is not None
+    of_places, of_what = _speaks_of_places((question, *passages)), _OF_WHAT_IS_SHOWN.match(question) is not None
     asked, others = matters(question, of_places or of_what)
     if not asked or (others and not of_places and not of_what):
         wanted = read_statement(question)
@@ -185,18 +176,13 @@ def polarity(passages: Sequence[str], question: str) -> Polarity:
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
 
-def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
+def _speaks_of_places(texts: Iterable[str]) -> bool:
     plainly, together = place_stems()
-    asked = {stem(word) for word in words(question)}
-    found = asked & together
-    if asked & plainly:
-        return True
-    for passage in passages:
-        for clause in clauses(passage):
-            held = set(clause.stems.split())
-            found |= held & together
-            if len(found) > 1 or held & plainly:
-                return True
+    held = set[str]()
+    for text in texts:
+        held.update(stem(word) for word in words(text))
+        if held & plainly or len(held & together) > 1:
+            return True
     return False
 
 
@@ -238,34 +224,26 @@ def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False)
 
 
 def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
-    turned = _turns(clause, hits)
-    against = sum(1.0 if turn else -1.0 for hit, turn in turned if hit.kind == "no")
+    """Return how far cues say that a matter is so, from -1 to 1; a negation inside one ("no kids' menu") is spent."""
+    denied, since = _is_denied(clause), 0
+    sides: dict[str, list[float]] = {}
+    for hit in hits:
+        side = -1.0 if hit.kind in ("no", "blame") else 1.0
+        turned = (denied and hit.kind == "yes") or clause.negated(hit.start, since)
+        sides.setdefault(hit.kind, []).append(-side if turned else side)
+        since = hit.end if hit.kind == "no" else since
+    against = sum(sides.get("no", ()))
     if against < 0:
         # Next to a plain no ("no pets, our terrier stayed outside") the bare word only names the matter.
         return -1.0
-    plain = [(hit, turn) for hit, turn in turned if hit.kind == "yes"]
-    if plain:
-        denied = _is_denied(clause)
-        return _sign(against + sum(-1.0 if denied or turn else 1.0 for _, turn in plain))
-    if matter.graded and any(hit.kind == "topic" for hit in hits):
-        signs = {"praise": 1.0, "blame": -1.0}
-        weights = [signs[hit.kind] * (-1.0 if turn else 1.0) for hit, turn in turned if hit.kind in signs]
-        return _sign(against + sum(weights) - 2 * (bool(weights) and _is_denied(clause)))
-    return _sign(against)
+    if "yes" in sides:
+        return _sign(against + sum(sides["yes"]))
+    judged = sides.get("praise", []) + sides.get("blame", []) if matter.graded and "topic" in sides else []
+    return _sign(against + sum(judged) - 2 * (bool(judged) and denied))
 
 
 def _sign(score: float) -> float:
     return max(-1.0, min(1.0, score))
-
-
-def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
-    """Return each cue with whether it is negated; the negation inside one cue ("no kids' menu") is spent."""
-    found, since = [], 0
-    for hit in hits:
-        after = hit.kind in ("yes", "topic") and _DENIED_AFTER.match(clause.stems, hit.end) is not None
-        found.append((hit, clause.negated(hit.start, since) or after))
-        since = hit.end if hit.kind == "no" else since
-    return found
 
 
 def _is_denied(clause: Clause) -> bool:
