@@ -7,7 +7,7 @@ for, or deny it; likeness alone decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,7 +24,8 @@ _SPEAKERS = stem_set(
     statement story student summary team tenant text ticket traveler traveller tweet user visitor worker writer"""
 )
 """Subjects of a question that mean the row or whom its text is by: the text itself rarely names them."""
-_TELLING = stem_set("mention mentioned say says talk discuss refer speak contain")
+_MENTIONING = stem_set("mention mentioned talk discuss refer speak contain")
+_TELLING = _MENTIONING | {"say"}
 """Verbs that ask only whether the text speaks of something."""
 _LONGEST_SUBJECT = 4
 """Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
@@ -36,7 +37,10 @@ _DENIED_AFTER = re.compile(
 )
 _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
 """Stems beside which a thing may not be so."""
-_JUDGING = stem_set("good great excellent nice bad poor terrible awful happy satisfied pleased positive negative")
+_PRAISING = stem_set("praise good great excellent nice happy satisfied pleased positive")
+_BLAMING = _COMPLAINING | stem_set("bad poor terrible awful negative")
+_REPORTING = _MENTIONING | _COMPLAINING | {"prais"}
+"""What asks what a text says of a matter, not whether the matter is so."""
 _EMPTY = stem_set(
     """any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide
     sell"""
@@ -64,33 +68,27 @@ def read_statement(question: str) -> Statement | None:
     tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
     keys = [each for each in tokens if each not in _STOPS and each not in _EMPTY]
     keys = keys[1:] if keys and keys[0] in _SPEAKERS else keys
-    judged = -1 if any(each in _COMPLAINING for each in keys) else 0
-    left = [each for each in keys if each not in _COMPLAINING] if judged else keys
-    if not judged and (found := [each for each in keys if each in _JUDGING]):
-        blamed = any(hit.kind == "no" for hit in concept("positive").hits(" ".join(found))) or "negat" in found
-        judged, left = -1 if blamed else 1, [each for each in keys if each not in _JUDGING]
+    left = [each for each in keys if each not in _PRAISING | _BLAMING]
+    judged = 0 if len(left) == len(keys) else 1 if _BLAMING.isdisjoint(keys) else -1
     told = next((left[i + 1 :] for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), [])
-    spoken_of = bool(told) and not judged
-    left = told if spoken_of else left
+    spoken_of, left = bool(told) and not judged, told or left
     negated = any(each in ("not", "no", "without", "never") for each in tokens)
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 
 
-def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[Evidence]:
-    """Yield the clauses that say what is asked for: 1 for yes, -1 for no."""
-    for number, passage in enumerate(passages):
-        for clause in clauses(passage):
-            found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
-            if len(found) < len(asked.keys) or (clause.doubtful and not asked.spoken_of):
-                continue
-            if asked.spoken_of:
-                weight = 1.0
-            elif asked.judged:
-                weight = _judge(clause, {match.start() for match in found}) * asked.judged
-            else:
-                weight = _assert(clause, found)
-            if weight:
-                yield Evidence(number, clause, weight)
+def find_statements(passages: Sequence[str], asked: Statement) -> list[Evidence]:
+    """Return the clauses that say what is asked for: 1 for yes, -1 for no."""
+    weighed = ((n, clause, _weigh(clause, asked)) for n, passage in enumerate(passages) for clause in clauses(passage))
+    return [Evidence(number, clause, weight) for number, clause, weight in weighed if weight]
+
+
+def _weigh(clause: Clause, asked: Statement) -> float:
+    found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
+    if len(found) < len(asked.keys) or (clause.doubtful and not asked.spoken_of):
+        return 0.0
+    if asked.spoken_of:
+        return 1.0
+    return _judge(clause, {match.start() for match in found}) * asked.judged if asked.judged else _assert(clause, found)
 
 
 @lru_cache(maxsize=5_000)
@@ -169,9 +167,10 @@ def polarity(passages: Sequence[str], question: str) -> Polarity:
     """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
     of_places, of_what = _speaks_of_places((question, *passages)), _OF_WHAT_IS_SHOWN.match(question) is not None
     asked, others = matters(question, of_places or of_what)
-    if not asked or (others and not of_places and not of_what):
+    reported = not _REPORTING.isdisjoint(stem(word) for word in words(question))
+    if reported or not asked or (others and not of_places and not of_what):
         wanted = read_statement(question)
-        return _decide([] if wanted is None else list(find_statements(passages, wanted)))
+        return _decide([] if wanted is None else find_statements(passages, wanted))
     found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
     return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
 
