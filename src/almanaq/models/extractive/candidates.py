@@ -82,7 +82,6 @@ _NUMBER_WORDS = frozenset(
     eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
     dozen""".split()
 )
-_ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth last".split())
 _UNITS = frozenset(
     """km kilometers kilometres kilometer kilometre miles mile mi m meters metres meter metre feet foot ft acres
     hectares ha km² mi² percent % years year months weeks days day hours minutes seconds people inhabitants residents kg
@@ -100,13 +99,12 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
 
 def shape(span: Sequence[Token]) -> str:
-    """Return the shape of words: date, daymonth, year, money, time, percent, number, number unit, ordinal, name, …"""
+    """Return the shape of words: date, daymonth, year, money, time, percent, number, number unit, name, …"""
     numerals = [_NUMERAL.fullmatch(token.lower) is not None for token in span]
     return (
         _date(span, numerals)
         or ("money" if any(token.lower in "$€£" or token.lower == "dollars" for token in span) else "")
         or _number(span, numerals)
-        or ("ordinal" if all(token.lower in _ORDINALS for token in span) else "")
         or _words(span, any(numerals))
     )
 
@@ -149,11 +147,9 @@ _CLOSING = frozenset(
     """of in for that which who whose with at on by to from where when as located whom during under held between after
     before named called , ?""".split()
 )
-_NAMING = frozenset(("name", "names", "type", "kind", "sort"))
 _NOUNS: dict[str, str] = tomllib.loads((files(__package__) / "nouns.toml").read_text("utf-8"))
 _KINDS = {stem(word): kind for kind, words in _NOUNS.items() for word in words.split()}
 """The kind of answer by the noun that names what is asked for."""
-_EMPTY = frozenset(stem(word) for word in ("many", "much", "year", "name"))
 _LONGEST_NOUN = 6
 _FOLLOWING = 8
 
@@ -188,7 +184,7 @@ def read_question(question: str) -> Asked:
     following = [] if at is None else [stem(w) for w in words[max(end, at + 1) :][:_FOLLOWING] if _carries(w)][:3]
     focus = {*following, *(stem(word) for word in noun)} if at is not None else set()
     head = stem(noun[-1]) if noun else ""
-    return Asked(_kind(words, at, noun), head, frozenset(content) - _EMPTY, frozenset(focus))
+    return Asked(_kind(words, at, noun), head, frozenset(content), frozenset(focus))
 
 
 def _carries(word: str) -> bool:
@@ -218,9 +214,9 @@ def _noun(words: Sequence[str], at: int | None) -> tuple[int, int]:
         return start, start
     if at is not None and start < len(words) and words[start] in _AUXILIARIES:
         if start + 1 < len(words) and words[start + 1] in ("the", "a", "an", "their", "his", "her", "its", "that"):
-            return _past_naming(words, start + 2, _until(words, start + 2))
+            return start + 2, _until(words, start + 2)
         return start, start
-    return _past_naming(words, start, _until(words, start))
+    return start, _until(words, start)
 
 
 def _until(words: Sequence[str], first: int) -> int:
@@ -230,15 +226,6 @@ def _until(words: Sequence[str], first: int) -> int:
     ):
         end += 1
     return end
-
-
-def _past_naming(words: Sequence[str], first: int, end: int) -> tuple[int, int]:
-    """Go on from "the name of" or "type of" to what is named."""
-    if end - first == 1 and words[first] in _NAMING and words[end : end + 1] == ["of"]:
-        start = end + 1 + (words[end + 1 : end + 2] in (["the"], ["a"], ["an"]))
-        if (last := _until(words, start)) > start:
-            return start, last
-    return first, end
 
 
 def _kind(words: Sequence[str], at: int | None, noun: Sequence[str]) -> str:
@@ -271,11 +258,11 @@ _AFTER = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Tokens `first` to `last` (exclusive) of a passage that could answer, in its sentence of that number."""
+    """Words of a passage that could answer: `tokens` in its sentence from character `start` to `end`."""
 
-    first: int
-    last: int
-    sentence: int
+    tokens: tuple[Token, ...]
+    start: int
+    end: int
     features: Features
 
 
@@ -303,11 +290,12 @@ class Scene:
         """Yield what could answer, in the sentences that share most with the question."""
         order = sorted(range(len(self._worth)), key=lambda s: (-self._worth[s] - self._focused[s] / 2, s))
         for sentence in sorted(order[:_MOST_SENTENCES]):
-            for first, last in _spans(self.tokens, *self.read.sentences[sentence]):
-                span = (first, last, *self.read.sentences[sentence])
+            begin, stop = self.read.sentences[sentence]
+            start, end = self.tokens[begin].start, self.tokens[stop - 1].end
+            for first, last in _spans(self.tokens, begin, stop):
+                span = (first, last, begin, stop)
                 features = self._form(*span) | self._overlap(first, last) | self._sentence(sentence)
-                features |= self._nearness(*span)
-                yield Candidate(first, last, sentence, features)
+                yield Candidate(self.tokens[first:last], start, end, features | self._nearness(*span))
 
     def _form(self, first: int, last: int, start: int, end: int) -> Features:
         kind, form = self.question.kind, shape(self.tokens[first:last])

@@ -147,14 +147,9 @@ class Concept:
     def hits_in(self, clause: Clause) -> list[Hit]:
         """Return the cues in a clause whose words stand there in a form that counts."""
         found = self.hits(clause.stems)
-        if not self.literal or not found:
-            return found
-        tokens, counted = tokens_of(clause.text), []
-        for hit in found:
-            forms = self.literal.get(clause.stems[hit.start : hit.end])
-            if forms is None or tokens[clause.stems.count(" ", 0, hit.start)] in forms:
-                counted.append(hit)
-        return counted
+        tokens = tokens_of(clause.text) if self.literal and found else []
+        forms = ((hit, self.literal.get(clause.stems[hit.start : hit.end])) for hit in found)
+        return [hit for hit, said in forms if said is None or tokens[clause.stems.count(" ", 0, hit.start)] in said]
 
     def hits(self, stems: str) -> list[Hit]:
         """Return the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""
