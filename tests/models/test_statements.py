@@ -62,3 +62,19 @@ def test_what_a_text_states_or_denies(question: str, text: str, expected: str | 
 def test_a_question_with_a_negation_is_not_answered(negated: str) -> None:
     text = "The customer does not complain about delivery. A refund was issued."
     assert LocalReader().evaluate(TextCall("answer", (text,), negated, compared=("Yes",))).value is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "value"),
+    [
+        ("does it mention the drawer?", "Yes"),
+        ("does it mention delivery?", "No"),
+        ("does it mention delivery or the drawer?", "Yes"),
+        ("does it mention the drawer and a refund?", "Yes"),
+        ("does it mention the drawer, a lamp and a refund?", "No"),
+        ("does it mention a lamp or delivery?", "No"),
+    ],
+)
+def test_a_text_mentions_what_it_speaks_of_and_nothing_else(asked: str, value: str) -> None:
+    text = "The desk wobbles and the drawer is broken. I asked for a refund."
+    assert LocalReader().evaluate(TextCall("answer", (text,), asked, compared=("Yes",))).value == value

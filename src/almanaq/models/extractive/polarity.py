@@ -39,6 +39,7 @@ _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|
 """Stems beside which a thing may not be so."""
 _PRAISING = stem_set("praise good great excellent nice happy satisfied pleased positive")
 _BLAMING = _COMPLAINING | stem_set("bad poor terrible awful negative")
+_LISTED = re.compile(r",\s*(?:and\s|or\s)?|\s(?:and|or)\s", re.IGNORECASE)
 _REPORTING = _MENTIONING | _COMPLAINING | {"prais"}
 """What asks what a text says of a matter, not whether the matter is so."""
 _EMPTY = stem_set(
@@ -74,6 +75,17 @@ def read_statement(question: str) -> Statement | None:
     spoken_of, left = bool(told) and not judged, told or left
     negated = any(each in ("not", "no", "without", "never") for each in tokens)
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
+
+
+@lru_cache(maxsize=1_000)
+def read_statements(question: str) -> tuple[Statement, ...]:
+    """Return what a yes-or-no question asks a text for: several things where it asks whether it speaks of them."""
+    whole = read_statement(question)
+    first, *others = _LISTED.split(question)
+    if whole is None or not whole.spoken_of or (one := read_statement(first)) is None or not one.spoken_of:
+        return () if whole is None else (whole,)
+    more = (read_statement(f"does it mention {other}?") for other in others)
+    return (one, *(other for other in more if other is not None))
 
 
 def find_statements(passages: Sequence[str], asked: Statement) -> list[Evidence]:
@@ -169,10 +181,14 @@ def polarity(passages: Sequence[str], question: str) -> Polarity:
     asked, others = matters(question, of_places or of_what)
     reported = not _REPORTING.isdisjoint(stem(word) for word in words(question))
     if reported or not asked or (others and not of_places and not of_what):
-        wanted = read_statement(question)
-        return _decide([] if wanted is None else find_statements(passages, wanted))
-    found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
-    return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
+        wanted = read_statements(question)
+        found = [_decide(find_statements(passages, each)) for each in wanted]
+        if reported and any(each.spoken_of for each in wanted):
+            # A text that does not speak of a thing does not mention it.
+            found = [Polarity(False) if each.verdict is None else each for each in found]
+    else:
+        found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
+    return _conjunction(found, any_of=" or " in question.lower())
 
 
 def _speaks_of_places(texts: Iterable[str]) -> bool:
@@ -263,6 +279,8 @@ def _decide(evidence: Sequence[Evidence]) -> Polarity:
 
 
 def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:
+    if len(found) < 2:
+        return found[0] if found else Polarity(None)
     verdicts = [item.verdict for item in found]
     if any_of not in verdicts and None in verdicts:
         return Polarity(None)
