@@ -39,6 +39,7 @@ CASES: tuple[tuple[str, str, str | None], ...] = (
     ("is the battery life good?", "A great screen.", None),
     ("does the review mention a charger?", "There is no charger in the box.", "Yes"),
     ("does it mention parking?", "The waiter was kind, but there is no parking.", "Yes"),
+    ("does it mention kids?", "The waiter was kind to our children.", None),
     ("does it complain about the service?", "The waiter was kind and the service was great.", "No"),
     ("does it complain about the service?", "The menu is long and the service is terrible.", "Yes"),
     ("does it praise the battery?", "The battery life is excellent.", "Yes"),

@@ -183,7 +183,8 @@ def polarity(passages: Sequence[str], question: str) -> Polarity:
     if reported or not asked or (others and not of_places and not of_what):
         wanted = read_statements(question)
         found = [_decide(find_statements(passages, each)) for each in wanted]
-        if reported and any(each.spoken_of for each in wanted):
+        other_words = any(evidence_of(passages, concept) for concept, _ in asked)
+        if reported and any(each.spoken_of for each in wanted) and not other_words:
             # A text that does not speak of a thing does not mention it.
             found = [Polarity(False) if each.verdict is None else each for each in found]
     else:
