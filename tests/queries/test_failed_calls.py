@@ -68,7 +68,7 @@ def test_no_condition_on_an_answer_about_an_unknown_one_holds(shown: str, condit
     [
         "CASE WHEN id < 3 THEN answer(body, 'urgent?') ELSE 'Yes' END = 'Yes'",
         "coalesce(CASE WHEN id > 2 THEN 'Yes' END, answer(body, 'urgent?')) = 'Yes'",
-        "CASE WHEN answer('row ' || id, 'urgent?') = 'No' AND id < 3 THEN answer(body, 'urgent?') ELSE 'Yes' END = 'Yes'",
+        "CASE WHEN answer(id::text, 'urgent?') = 'No' AND id < 3 THEN answer(body, 'urgent?') ELSE 'Yes' END = 'Yes'",
         "NOT CASE WHEN id < 3 THEN answer(body, 'urgent?') = 'No' ELSE answer(body, 'urgent?') = 'No' AND false END",
     ],
 )

@@ -128,6 +128,13 @@ SELECT id, m = y AS z, m || '' = y AS w{} FROM (SELECT *, coalesce(answer(x, 'q'
 SELECT a, y = m AS z{} FROM (SELECT 0 AS a, '-' AS m UNION ALL SELECT id, answer(x, 'q') FROM t) AS b, t
 SELECT id{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS t WHERE y IN (SELECT y FROM t AS k WHERE y = lower(k.y))
 SELECT b.y, t.y, b.y = t.y AS z{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS b, t
+SELECT a{} FROM (SELECT id, coalesce(answer(x, 'q'), y) FROM t) AS d(a, b), t WHERE a = id AND b = t.y
+SELECT a{} FROM (SELECT id, answer(x, 'q') FROM t UNION ALL SELECT id, y FROM t) AS d(a, b), t WHERE b = t.y
+SELECT a{} FROM (SELECT *, coalesce(answer(x, 'q'), y) FROM t) AS d(a, b, c, e, f), t WHERE a = id AND f = t.y
+WITH d(a, b) AS (SELECT id, if(id > 1, answer(x, 'q'), y) FROM t) SELECT k{} FROM d AS e(k, l), t WHERE l = lower(y)
+SELECT a{} FROM (SELECT coalesce(answer(x, 'q'), y) FROM t) AS d(m), LATERAL (SELECT m) AS e(a), t WHERE a = t.y
+SELECT m{} FROM (SELECT y AS m FROM (SELECT answer(x, 'q') AS m, y FROM t) AS e) AS d, t WHERE m = lower(t.y)
+SELECT m{} FROM (SELECT coalesce(nullif(y, 'no'), answer(x, 'q')) AS m FROM t) AS d, t WHERE m = answer(x, 'q')
 """.strip().splitlines()
 
 

@@ -20,6 +20,7 @@ from almanaq.engines.duckdb.trees import (
     functions_in,
     has_text,
     items_of,
+    member_of,
     own_nodes,
     replace_expression,
     statement,
@@ -216,9 +217,8 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     if item["type"] == "SUBQUERY":
         query: Node = item["subquery"]["node"]
         return query
-    bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
-    named = [member for member in members if bare and member["key"].lower() == item["table_name"].lower()]
-    return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
+    member = member_of(item, members)
+    return None if member is None or member["value"]["aliases"] else member["value"]["query_node"]
 
 
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
