@@ -75,6 +75,16 @@ def rows(engine: str) -> Asked:
             3,
         ),
         ("SELECT (SELECT answer(u.body, 'n?') FROM t AS u WHERE u.stars = t.id ORDER BY u.id LIMIT 1) FROM t", 4),
+        (
+            "SELECT t.id, c FROM t JOIN (SELECT row_number() OVER (ORDER BY id DESC) AS n, answer(body, 'n?') AS c "
+            "FROM t) AS d ON d.n = t.id",
+            20,
+        ),
+        (
+            "SELECT t.id FROM t LEFT JOIN LATERAL (SELECT max(CASE WHEN t.id > 3 THEN answer(u.body, 'n?') ELSE '-' END"
+            ") AS m, count(*) AS c FROM t AS u) AS l ON true WHERE answer(t.body, 'calm?') = 'Yes'",
+            20,
+        ),
         ("SELECT id FROM t WHERE stars < 4 OR answer(body || answer(body, 'n?'), 'calm?') = 'Yes'", 8),
     ],
 )
