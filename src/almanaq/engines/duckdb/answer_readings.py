@@ -158,18 +158,20 @@ class AnswerReading:
             raise UnsupportedError("USING and NATURAL JOIN of an answer and a text are not supported here: write ON")
 
     def _read_types(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
-        """Cast each answer to the type of what it is compared with."""
-        for holder, key in sides:
-            if not _is_answer(holder[key]):
+        """Cast each answer, or that of a query of one, to the type of what it is compared with."""
+        values = [holder[key] for holder, key in sides] + ([_shown(node)] if node["class"] == "SUBQUERY" else [])
+        for i, value in enumerate(values):
+            place = _output_of(value) if value["class"] == "SUBQUERY" else sides[i]
+            if place is None or not _is_answer(place[0][place[1]]):
                 continue
-            others = [h[k] for h, k in sides if h[k] is not holder[key]]
-            kind = self._type(_shown(node) if node["class"] == "SUBQUERY" else others[0])
+            kind = self._type(values[1 if i == 0 else 0])
             read = answer_type(exp.DataType.build(kind, dialect="duckdb", udt=True)) if kind else "text"
             if read != "text":
-                self._cast(holder, key, "BIGINT" if read == "integer" else kind)
+                self._cast(*place, "BIGINT" if read == "integer" else kind)
 
     def _cast(self, holder: Any, key: Any, kind: str) -> None:
-        holder[key] = self.engine.express(f"CAST(a AS {kind})", a=holder[key])
+        value = holder[key]
+        holder[key] = {**self.engine.express(f"CAST(a AS {kind})", a=value), "alias": value.get("alias", "")}
 
     def _fold_texts(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
         """Compare answers with texts whatever the case of either."""
@@ -277,6 +279,13 @@ def _sides(node: Node) -> Iterator[tuple[Any, Any]]:
             yield from ((argument, "expression") for argument in (value, *listed["expression"]["arguments"]))
     elif node.get("class") == "FUNCTION" and node["function_name"] in _ARITHMETIC and len(node["arguments"]) == 2:
         yield from ((argument, "expression") for argument in node["arguments"])
+
+
+def _output_of(value: Node) -> tuple[Any, Any] | None:
+    """Return where the one output of a query stands, that is an expression; None of any other."""
+    query = value["subquery"]["node"]
+    alone = query["type"] == "SELECT_NODE" and value["subquery_type"] == "SCALAR" and len(query["select_list"]) == 1
+    return (query["select_list"], 0) if alone else None
 
 
 def _shown(node: Node) -> Node:

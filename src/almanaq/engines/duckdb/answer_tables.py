@@ -26,7 +26,7 @@ from almanaq.engines.duckdb.trees import (
     statement,
     walk,
 )
-from almanaq.errors import DatabaseError, QueryError
+from almanaq.errors import DatabaseError, QueryError, QueryTypeError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
@@ -188,12 +188,25 @@ class Parts:
 
     def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
         """Return the names and types of a query's columns; () where DuckDB does not bind it."""
-        made = add_members(query, members)
         try:
-            used = parameters_of(self.parameters_in(made), self._parameters)
-            return self._reader.describe(self._reader.shown(statement(made)), used)
+            return self._describe(add_members(query, members))
         except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
             return ()
+
+    def _describe(self, query: Node) -> list[tuple[str, str]]:
+        used = parameters_of(self.parameters_in(query), self._parameters)
+        return self._reader.describe(self._reader.shown(statement(query)), used)
+
+    def find_misread(self, made: Node) -> QueryTypeError | None:
+        """Return DuckDB's error where it does not bind what a query became as it would not bind the query itself."""
+        try:
+            self._describe(made)
+        except QueryTypeError as error:
+            own = self._reader.find_misread(self._whole, self._parameters)
+            return own if own is not None and own.message == error.message else None
+        except DatabaseError:
+            pass
+        return None
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
         found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
