@@ -7,7 +7,7 @@ up as a MAP: that takes time for each pair of a row and a document (50,000 of ea
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -199,14 +199,9 @@ class Parts:
 
     def find_misread(self, made: Node) -> QueryTypeError | None:
         """Return DuckDB's error where it does not bind what a query became as it would not bind the query itself."""
-        try:
-            self._describe(made)
-        except QueryTypeError as error:
-            own = self._reader.find_misread(self._whole, self._parameters)
-            return own if own is not None and own.message == error.message else None
-        except DatabaseError:
-            pass
-        return None
+        own = self._whole.shown, parameters_of(self._whole.parameters, self._parameters)
+        found = _find_problem(self._describe, made), _find_problem(self._reader.describe_texts, *own)
+        return found[1] if None not in found and str(found[0]) == str(found[1]) else None
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
         found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
@@ -217,6 +212,16 @@ class Parts:
         path, catalog = tuple(item["qualified_name"]["path"]), self._reader.catalog
         relation = catalog.find(".".join(path))
         return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
+
+
+def _find_problem(describe: Callable[..., object], *arguments: object) -> QueryTypeError | None:
+    try:
+        describe(*arguments)
+    except QueryTypeError as error:
+        return error
+    except DatabaseError:
+        pass
+    return None
 
 
 def _is_called(item: Node, path: Sequence[str]) -> bool:

@@ -7,8 +7,7 @@ name nor opens a file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -31,7 +30,6 @@ from almanaq.engines.duckdb.trees import (
     walk,
 )
 from almanaq.errors import (
-    DatabaseError,
     OperationalError,
     PrivateColumnError,
     QueryError,
@@ -43,7 +41,7 @@ from almanaq.errors import (
     first_line,
 )
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation, fold, unique_names
-from almanaq.suql.language import WORK_SCHEMA, Parameters, Statement, parameters_of
+from almanaq.suql.language import WORK_SCHEMA, Parameters, Statement
 from almanaq.suql.syntax.limits import check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.text_functions import DECLARED, TEXT_FUNCTIONS, check_arity
@@ -214,25 +212,13 @@ class StatementReader:
         except QueryTypeError as error:
             if "collations are only supported" not in str(error):
                 raise
-        with self._texts_as("NULL::VARCHAR"):
+        return self.describe_texts(sql, parameters)
+
+    def describe_texts(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+        """Describe a query whose text functions give texts, and not NULL, which takes any type."""
+        stub_texts(self._connection, "NULL::VARCHAR")
+        try:
             return self._describe(sql, parameters)
-
-    def find_misread(self, query: Statement, parameters: Parameters) -> QueryTypeError | None:
-        """Return DuckDB's error where a query takes what text functions give, texts, for something else."""
-        try:
-            with self._texts_as("NULL::VARCHAR"):
-                self._describe(query.shown, parameters_of(query.parameters, parameters))
-        except QueryTypeError as error:
-            return error
-        except DatabaseError:
-            pass
-        return None
-
-    @contextmanager
-    def _texts_as(self, stub: str) -> Iterator[None]:
-        stub_texts(self._connection, stub)
-        try:
-            yield
         finally:
             stub_texts(self._connection)
 
