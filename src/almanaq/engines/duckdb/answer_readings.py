@@ -73,11 +73,21 @@ class AnswerReading:
                 before = [*before, item]
         return found
 
+    @cached_property
+    def _own_names(self) -> set[str]:
+        item = self.node["from_table"]
+        columns = self.engine.columns(select_all(item), self.members) if item["type"] != "EMPTY" else ()
+        return {name.lower() for name, _ in columns}
+
     def _columns_of(self, alias: str) -> dict[str, set[str]]:
         """Return what the columns of an item of FROM may be, of a derived table or a member of WITH; {} of others."""
         if alias in self._known:
             return self._known[alias]
         item, around = self._items[alias]
+        tables = [node for node in walk(item) if node.get("type") == "BASE_TABLE"]
+        reads_members = any(member_of(table, self.members) for table in tables)
+        if not has_text([item, around]) and not (reads_members and has_text(self.members)):
+            return {}
         members, query, renamed = self.members, None, item.get("column_name_alias") or []
         if item["type"] == "SUBQUERY":
             query = item["subquery"]["node"]
@@ -108,14 +118,16 @@ class AnswerReading:
                 for (name, kinds), *more in zip(first, *others, strict=True)
             ]
         inner = AnswerReading(query, members, around, self.engine, lambda _: [])
-        found = []
+        shown: list[tuple[str, Node]] = []
         for output in query["select_list"]:
             if output["class"] == "STAR":
-                names = [name for name, _ in self.engine.columns(select([output], query["from_table"]), members)]
-                found += [(name.lower(), inner._kinds(column(name))) for name in names]
+                starred = self.engine.columns(select([output], query["from_table"]), members)
+                shown += [(name.lower(), column(name)) for name, _ in starred]
             else:
-                found.append((str(output["alias"]).lower() or _last(output), inner._kinds(output)))
-        return found
+                shown.append((str(output["alias"]).lower() or _last(output), output))
+        types = [kind for _, kind in self.engine.columns(query, members)]
+        types = types if len(types) == len(shown) else [""] * len(shown)  # it sees what is around it
+        return [(name, inner._kinds(value, kind)) for (name, value), kind in zip(shown, types, strict=True)]
 
     def read(self) -> None:
         clauses = [part for key, part in self.node.items() if key not in ("cte_map", "type")]
@@ -188,8 +200,9 @@ class AnswerReading:
     def _folded(self, value: Node) -> Node:
         return self.engine.express("lower(trim(CAST(a AS VARCHAR)))", a=value)
 
-    def _kinds(self, value: Node) -> set[str]:
-        """Return what a value may be: an answer, made of one, a literal, another text, or something else."""
+    def _kinds(self, value: Node, kind: str = "") -> set[str]:
+        """Return what a value, of a type if that is known, may be: an answer, made of one, a literal, another text, or
+        something else."""
         if values := _values(value):
             return {kind for holder, key in values for kind in self._kinds(holder[key])}
         if value["class"] == "CAST" and value["type_expr"]["type_name"].upper() in ("VARCHAR", "TEXT"):
@@ -201,7 +214,7 @@ class AnswerReading:
         shown = self._kinds_shown(value)
         if "made" in shown:
             return {"made"}
-        kind = self._type(value)
+        kind = kind or self._type(value)
         if kind.strip('"') == "NULL":
             return {"answer"}
         if "answer" in shown and kind == "VARCHAR":
@@ -220,7 +233,7 @@ class AnswerReading:
         *before, name = (str(part).lower() for part in value["column_names"])
         if before:
             return self._columns_of(before[-1]).get(name, set()) if before[-1] in self._items else set()
-        if self.engine.columns(select([value], self.node["from_table"]), self.members):
+        if name in self._own_names:
             aliases = [alias_of(item).lower() for item in items_of(self.node["from_table"])]
         else:
             for output in self.node["select_list"]:

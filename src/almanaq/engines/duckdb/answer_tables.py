@@ -7,6 +7,7 @@ up as a MAP: that takes time for each pair of a row and a document (50,000 of ea
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -38,6 +39,7 @@ class Parts:
     def __init__(self, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters) -> None:
         self._reader, self._whole, self.parse = reader, whole, reader.parse
         self._prefix, self._parameters = prefix, parameters
+        self._columns: dict[str, list[tuple[str, str]]] = {}
         self.made: list[Part] = []
         self.kept = ""
         """The one that is of the rows that a LIMIT or DISTINCT ON keeps; "" where there is none."""
@@ -188,10 +190,14 @@ class Parts:
 
     def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
         """Return the names and types of a query's columns; () where DuckDB does not bind it."""
-        try:
-            return self._describe(add_members(query, members))
-        except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
-            return ()
+        made = add_members(query, members)
+        key = json.dumps(made)
+        if key not in self._columns:
+            try:
+                self._columns[key] = self._describe(made)
+            except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
+                return ()
+        return self._columns[key]
 
     def _describe(self, query: Node) -> list[tuple[str, str]]:
         used = parameters_of(self.parameters_in(query), self._parameters)
