@@ -374,7 +374,7 @@ def sites_needed(atom: Atom) -> tuple[str, ...]:
 def may_look_at(atom: Atom, site: str, row: Mapping[str, Any]) -> bool:
     """Return whether an atom may look at one of its sites in a row, by its structured conditions."""
     condition = dict(atom.under).get(site) if isinstance(atom, Computed) else None
-    return not isinstance(condition, Structured) or row[condition.column] is True
+    return not isinstance(condition, Structured) or bool(row[condition.column])
 
 
 def mask(value: bool | None) -> int:
