@@ -29,7 +29,7 @@ from almanaq.text.words import edit_distance, tolerance
 Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
 
-MOST_VALUES, MOST_NAMES = 5000, 20_000
+MOST_VALUES, MOST_NAMES = 5000, 50_000
 """Most values that are read of a column, and of one of names."""
 LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
@@ -251,6 +251,8 @@ class CatalogIndex:
                 add((*called, "in", *years), 1.0)
                 add((*called, "for", *years), 0.95)
         add(plain, 0.92)
+        if len(plain) == 2:
+            add(reversed(plain), 0.92)  # the total cost is a `cost_total`
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
@@ -411,11 +413,13 @@ class CatalogIndex:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":
             return column
-        most = MOST_NAMES if "name" in column.roles else MOST_VALUES
-        values = column.column.values or tuple(self._read(column.relation.name, column.name, most))
+        values = column.column.values or tuple(self._read(column.relation.name, column.name, MOST_VALUES))
         column = with_values(column, values)
         if column.kind != "text":
             return column
+        if len(values) == MOST_VALUES and column.names_rows and column.calls:
+            values = tuple(self._read(column.relation.name, column.name, MOST_NAMES))
+            column = with_values(column, values)
         for value in values:
             if value.casefold() in NO_VALUE:
                 continue

@@ -440,6 +440,8 @@ def _other_forms(
             begins = whole.startswith(token.stem) or (len(own) == 1 and own[0].startswith(token.stem))
             if len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
                 yield Span(i, i + 1, "table", (relation,), 0.8, "root")
+            elif len(token.stem) > 3 and own and own[-1].endswith(token.stem):
+                yield Span(i, i + 1, "table", (relation,), 0.92, "part")  # the strikes of `birdstrikes`
         if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
             yield Span(i, i + 1, "noun", (), 0.5, "row")
         elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):

@@ -32,7 +32,8 @@ class Figures(Defined):
         over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative")
         for i in list(sentence.of("aggregate")):
             function = sentence.items[i].meanings[0]
-            if sentence.words_before(i, 1) == ["in"]:
+            in_all = sentence.text(i).startswith("in ")
+            if in_all and (sentence.has_kind("count") or sentence.neighbour(i, 1) is not None):
                 sentence.take(i)  # "how many episodes in total"
                 continue
 
@@ -50,7 +51,7 @@ class Figures(Defined):
                     sentence.take(counted)
             column = self._column_at(k, fits, "measure")
             if column is None:
-                k = sentence.neighbour(i, -1, gap=2)
+                k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ())
                 column = self._column_at(k, fits, "measure")
             if column is not None and k is not None:
                 sentence.take(i)
