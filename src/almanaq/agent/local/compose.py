@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
-from almanaq.agent.linking.words import is_verb_form
+from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
@@ -184,9 +184,16 @@ class Composer(Ranking):
                 sums = english().sums(column.words)
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
-                function = self.choices.pick(("put together", i), [("SUM", weights[0]), ("AVG", weights[1])])
+                options = [("SUM", weights[0]), ("AVG", weights[1])]
+                several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
+                if several and sums is not False and not self._is_amount(column):
+                    options.append(("ROWS", 0.9))  # "bills by day", of a `total_bill` each
+                function = self.choices.pick(("put together", i), options)
                 sentence.take(i)
-                self.measures.append(aggregate(function, column))
+                if function == "ROWS":
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
@@ -300,7 +307,7 @@ class Composer(Ranking):
                 return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
                 self._doubt_history()
-                spec = replace(spec, measures=(count(),))
+                spec = replace(spec, measures=(self._number_of_rows(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if _EITHER_WAY.search(self.sentence.links.question):
@@ -438,7 +445,9 @@ class Composer(Ranking):
         if self.shown and entity is not None:
             listed = self.shown
         elif self.shown:
+            compared_with = [t.column for t in self.conditions.tests if t.column.is_measurable and t.column in tested]
             listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
+            listed += compared_with if not self.searches else []
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

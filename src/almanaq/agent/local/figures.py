@@ -16,6 +16,9 @@ from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
 
+_TALLIES = (("count",), ("number",), ("frequency",), ("n",))
+"""Names of columns that say how many things a row stands for."""
+
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
@@ -56,6 +59,12 @@ class Figures(Defined):
             if column is not None and k is not None:
                 sentence.take(i)
                 self._measure(function, column, k)
+                continue
+            k = sentence.neighbour(i, 1, gap=0, over=("value",))
+            rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
+            if rows and sentence.text(i) == "total":  # "total sightings by month"
+                sentence.take(i)
+                self._count_rows()
 
     def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
         self.sentence.take(k)
@@ -116,8 +125,17 @@ class Figures(Defined):
     def _count_rows(self) -> None:
         self._doubt_history()
         self.counts = True
-        if count() not in self.measures:
-            self.measures.append(count())
+        number = self._number_of_rows()
+        if number not in self.measures:
+            self.measures.append(number)
+
+    def _number_of_rows(self) -> exp.Expr:
+        """Return what counts rows; where each has a `count` and their noun is not said, it may be the sum of these."""
+        tally = next((c for c in self.world.columns(self.main.name) if c.words in _TALLIES and c.is_measurable), None)
+        named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in self.sentence.items)
+        if tally is None or named:
+            return count()
+        return self.choices.pick("tally", [(aggregate("SUM", tally), 1.0), (count(), 0.97)])
 
     def _count_different(self) -> None:
         """Count the things that rows are about: "how many different lifters"."""
@@ -152,8 +170,7 @@ class Figures(Defined):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
         elif column.is_measurable and not distinct:
-            # An amount is called in the plural (`votes`), what numbers things in the singular (`episode`).
-            sums = english().sums(column.words) or column.name.casefold().endswith("s")
+            sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
         elif column is self.world.index.name_of(self.main) and not distinct:
             options = [("ROWS", 0.9), ("COUNT", 0.75)]
@@ -174,6 +191,13 @@ class Figures(Defined):
         else:
             self.counts = True
             self.measures.append(aggregate(chosen, column))
+
+    def _is_amount(self, column: LinkedColumn) -> bool:
+        """Return whether a noun in the plural asks for the sum of a column, rather than for rows that each have one.
+
+        An amount is called in the plural (`votes`), what numbers things, or is had once, in the singular (`episode`).
+        """
+        return bool(english().sums(column.words[-1:])) or column.name.casefold().endswith("s")
 
     # --- groups -----------------------------------------------------------------------------------------------
 
@@ -396,9 +420,8 @@ class Figures(Defined):
                 if not self._group_by_subject():
                     raise NotComposed
                 sentence.take(i)
-                self.having.append(self.conditions.compare(count(), comparison))
-                if count() not in self.measures:
-                    self.measures.append(count())
+                self._count_rows()
+                self.having.append(self.conditions.compare(self._number_of_rows(), comparison))
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]
