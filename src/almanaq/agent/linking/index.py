@@ -109,6 +109,10 @@ class CatalogIndex:
         self._holding: dict[str, list[LinkedColumn]] = defaultdict(list)
         for column in self.all_columns():
             self._index_names(column)
+        for relation in catalog.relations:
+            named = self.name_of(relation)
+            if named.calls and not any({"name", "title"} & {*c.words} for c in self.columns[relation.name]):
+                self._named[("name",)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
             self._index_relation(relation)

@@ -11,6 +11,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
@@ -33,6 +34,7 @@ _BARE = frozenset(
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
+_BESIDE = 0.4
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _TIED, _TOLD = 0.75, 0.8
@@ -88,9 +90,15 @@ class Composer(Ranking):
             self._doubt_verbs()
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
-            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+            left = _BESIDE if self._says_more_of(span) else _LEFT_OVER.get(span.kind, 0.3)
+            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else left
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _says_more_of(self, span: Span) -> bool:
+        """Return whether an unknown word stands before the name of a column: "crew" of "average crew age"."""
+        after = next((item for item in self.sentence.items if item.first == span.last), None)
+        return span.kind == "unknown" and after is not None and after.kind == "column"
 
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
@@ -446,7 +454,9 @@ class Composer(Ranking):
             listed = self.shown
         elif self.shown:
             compared_with = [t.column for t in self.conditions.tests if t.column.is_measurable and t.column in tested]
-            listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
+            several = any(t.column is named[0] for t in self.conditions.tests)  # "the sales of Heron and of Teal"
+            named_too = self.names_main or self.ordering or several
+            listed = [*(named if named_too else ()), *self.shown, *self.ordering]
             listed += compared_with if not self.searches else []
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from almanaq.agent.linking.amounts import Comparison, Number, Period
+from almanaq.agent.linking.amounts import TIMES, Comparison, Number, Period
 from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
@@ -235,7 +235,7 @@ class Conditions(Presence):
 
     def number_tests(self) -> None:
         """Turn comparisons and bare numbers into tests of the columns that they are of."""
-        for i in list(self.sentence.of("compare")):
+        for i in [i for i in self.sentence.of("compare") if self.sentence.items[i].meanings[0].unit != TIMES]:
             column = self._column_of_number(i, self.sentence.items[i].meanings[0])
             if column is not None:
                 self.sentence.take(i)
@@ -308,9 +308,11 @@ class Conditions(Presence):
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
-            only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
+            of = {"size"} if sentence.text(i - 1) == "of" else {"age", "price"}  # "crews of 5 or more"
+            only = only if len(only) == 1 else [c for c in only if (c.roles | {*c.words}) & of]
             # A number alone is an age where rows have one, or a day of birth.
             aged = any(c.roles & {"age", "birth"} for c in self.world.columns(self.main.name))
+            aged = aged and "size" not in of
             options = [(c, 0.5) for c in only if len(only) == 1 and (not aged or "age" in c.roles)]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:

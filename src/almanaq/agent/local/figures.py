@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from almanaq.agent.linking.amounts import Comparison
+from almanaq.agent.linking.amounts import TIMES, Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named
@@ -32,7 +32,7 @@ class Figures(Defined):
     def _compute(self) -> None:
         """Turn "average price" into measures; "average and maximum" share a column."""
         sentence = self.sentence
-        over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative")
+        over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative", "unknown")
         for i in list(sentence.of("aggregate")):
             function = sentence.items[i].meanings[0]
             in_all = sentence.text(i).startswith("in ")
@@ -54,7 +54,7 @@ class Figures(Defined):
                     sentence.take(counted)
             column = self._column_at(k, fits, "measure")
             if column is None:
-                k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ())
+                k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ("superlative",))
                 column = self._column_at(k, fits, "measure")
             if column is not None and k is not None:
                 sentence.take(i)
@@ -274,7 +274,8 @@ class Figures(Defined):
         return True
 
     def _may_be(self, j: int, fits: Callable[[LinkedColumn], bool]) -> bool:
-        things = (named.thing for named in self.sentence.items[j].meanings if isinstance(named, Named))
+        meant = (m for item in self.sentence.items[j : j + 1] for m in item.meanings)
+        things = (named.thing for named in meant if isinstance(named, Named))
         return any(isinstance(thing, LinkedColumn) and fits(thing) for thing in things)
 
     def _group_by(self, k: int) -> bool:
@@ -362,6 +363,8 @@ class Figures(Defined):
                 continue
             if sentence.used[i] and not (span.kind == "noun" or (span.kind == "table" and self.main in span.meanings)):
                 continue
+            if span.kind == "table" and self._may_be(i + 1, lambda c, s=span: c.relation in s.meanings):  # type: ignore[misc]
+                continue  # "the most common street name"
             if span.kind == "column":
                 fits = (lambda c: c.kind != "prose") if any_column else _is_kind
                 column = self.conditions.column(i, fits, "subject")
@@ -381,7 +384,8 @@ class Figures(Defined):
         span = self.sentence.items[i]
         if column is not None:
             if column is self.world.index.name_of(self.main) and column.names_rows:
-                return False
+                if not any_column or self.world.is_unique(column):  # "the most common street name"
+                    return False
             self.sentence.take(i)
             self._add_group(column)
             if self._with_names(column) == [column]:
@@ -410,18 +414,26 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("compare")):
             comparison: Comparison = sentence.items[i].meanings[0]
-            k = sentence.neighbour(i, 1, gap=1)
+            k = sentence.neighbour(i, 1, gap=1, over=("value",))
+            times = comparison.unit == TIMES
             counted = k is not None and (
-                (sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings)
-                or (sentence.items[k].kind == "noun" and sentence.items[k].how == "row")
+                sentence.items[k].kind == "noun"
+                or (sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings)
             )
-            if counted and k is not None:
-                sentence.take(k)
-                if not self._group_by_subject():
+            last = sentence.items[k].last - 1 if k is not None and not sentence.used[k] else None
+            several = last is not None and is_plural(sentence.links.tokens[last])
+            things = self._column_at(k, lambda c: c.kind == "text", "counted") if several else None
+            if things is not None or times or counted:
+                if k is not None and not times:
+                    sentence.take(k)
+                if not self._group_by_subject(any_column=times):
                     raise NotComposed
                 sentence.take(i)
-                self._count_rows()
-                self.having.append(self.conditions.compare(self._number_of_rows(), comparison))
+                if things is None or self.world.is_unique(things):
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate("COUNT", things))
+                self.having.append(self.conditions.compare(self.measures[-1], comparison))
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]

@@ -70,8 +70,6 @@ class Ranking(Figures):
             rows = after.kind == "noun" and after.how == "row"
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
-                if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
-                    raise NotComposed
                 self._count_rows()
                 self._rank_groups(self._number_of_rows(), down, meant)
                 return
@@ -150,7 +148,7 @@ class Ranking(Figures):
         return None
 
     def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> None:
-        if not self.groups and not self._group_by_subject():
+        if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
             raise NotComposed
         if measure not in self.measures:
             self.measures.append(measure)
