@@ -62,7 +62,10 @@ class Figures(Defined):
                 continue
             k = sentence.neighbour(i, 1, gap=0, over=("value",))
             rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
-            if rows and sentence.text(i) == "total":  # "total sightings by month"
+            amount = k is not None and any(
+                s.kind == "column" and s.first == sentence.items[k].first for s in sentence.links.spans
+            )
+            if rows and not amount and sentence.text(i) == "total":  # "total sightings by month"
                 sentence.take(i)
                 self._count_rows()
 
@@ -92,12 +95,6 @@ class Figures(Defined):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
                 k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
-            if kind == "value" and k == i + 1 and pieces:  # "how many buns did Per buy?"
-                self.choices.doubt(0.8, "rows, or pieces")
-                if self.choices.pick(("pieces", i), [("rows", 1.0), ("SUM", 0.98)]) == "SUM":
-                    self.measures.append(aggregate("SUM", pieces[0]))
-                    continue
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
@@ -105,7 +102,7 @@ class Figures(Defined):
             if held and not own and not self.world.is_unique(held[0]):
                 self.choices.doubt(0.5, "rows or different texts")
             if k is None or kind not in ("table", "column", "noun"):
-                self._count_rows()
+                self._count_rows(pieces=kind == "value" and k == i + 1)  # "how many buns did Per buy?"
             elif kind == "table" and not (distinct and self.main in sentence.items[k].meanings):
                 self._count_table(k)
             elif kind in ("noun", "table"):
@@ -122,16 +119,21 @@ class Figures(Defined):
         if self._tells_history() and not rows:
             self.choices.doubt(0.5, "several rows are about one thing")
 
-    def _count_rows(self) -> None:
+    def _count_rows(self, *, pieces: bool = False) -> None:
         self._doubt_history()
         self.counts = True
-        number = self._number_of_rows()
+        number = self._number_of_rows(pieces=pieces)
         if number not in self.measures:
             self.measures.append(number)
 
-    def _number_of_rows(self) -> exp.Expr:
-        """Return what counts rows; where each has a `count` and their noun is not said, it may be the sum of these."""
-        tally = next((c for c in self.world.columns(self.main.name) if c.words in _TALLIES and c.is_measurable), None)
+    def _number_of_rows(self, *, pieces: bool = False) -> exp.Expr:
+        """Return what counts rows; where each has a `count` and their noun is not said, it may be the sum of these.
+
+        Args:
+            pieces: any quantity counts, not only one called so.
+        """
+        columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
+        tally = next((c for c in columns if c.words in _TALLIES or (pieces and "quantity" in c.roles)), None)
         named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in self.sentence.items)
         if tally is None or named:
             return count()
