@@ -119,7 +119,7 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word):
             continue  # "the cheapest one" is no number
         if tokens[last : last + 1] and tokens[last].folded == TIMES:
-            yield _times(tokens, i, last, "=", value)  # "who appear three times"
+            yield _times(i, last, "=", value)  # "who appear three times"
         last, unit = _unit(tokens, last)
         first = i
         if i and tokens[i - 1].folded in _CURRENCIES:
@@ -208,7 +208,7 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
     if at < len(tokens) and found is None and tokens[at].folded == "single":
         found = 1.0, at + 1
     if at < len(tokens) and tokens[at].folded in _SAID_TIMES:
-        yield _times(tokens, first, at, sign, _SAID_TIMES[tokens[at].folded])
+        yield _times(first, at, sign, _SAID_TIMES[tokens[at].folded])
     if found is None:
         return
     value, end = found
@@ -216,7 +216,7 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
         sign += "="
     currency = next((t.folded for t in tokens[last:at] if t.folded in _CURRENCIES), "")
     if tokens[end : end + 1] and tokens[end].folded == TIMES:
-        yield _times(tokens, first, end, sign, value)
+        yield _times(first, end, sign, value)
     end, unit = _unit(tokens, end)
     if negated:
         first, sign = first - 1, _FLIPPED[sign]
@@ -225,12 +225,9 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
     yield Span(first, end, "compare", (comparison,), (0.8 if timely else 1.0) * (end - first) + 0.1)
 
 
-def _times(tokens: Sequence[Token], first: int, last: int, sign: str, value: float) -> Span:
-    """Return the comparison of how often something is there; its verb says nothing more."""
-    verb = first and tokens[first - 1].folded in ("occur", "occurs", "appear", "appears")
-    return Span(
-        first - bool(verb), last + 1, "compare", (Comparison(sign, (value,), TIMES),), 1.1 * (last + 1 - first) + 0.5
-    )
+def _times(first: int, last: int, sign: str, value: float) -> Span:
+    """Return the comparison of how often something is there."""
+    return Span(first, last + 1, "compare", (Comparison(sign, (value,), TIMES),), 1.1 * (last + 1 - first))
 
 
 def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:

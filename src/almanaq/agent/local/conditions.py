@@ -308,11 +308,9 @@ class Conditions(Presence):
             if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
                 return None
             only = [c for c in self._measurable() if c.relation is self.main]
-            of = {"size"} if sentence.text(i - 1) == "of" else {"age", "price"}  # "crews of 5 or more"
-            only = only if len(only) == 1 else [c for c in only if (c.roles | {*c.words}) & of]
+            only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             # A number alone is an age where rows have one, or a day of birth.
             aged = any(c.roles & {"age", "birth"} for c in self.world.columns(self.main.name))
-            aged = aged and "size" not in of
             options = [(c, 0.5) for c in only if len(only) == 1 and (not aged or "age" in c.roles)]
         options = [(c, w) for c, w in options if w and not self.world.graph.is_beyond(c, comparison.numbers[0])]
         if not options:

@@ -61,11 +61,9 @@ class Figures(Defined):
                 self._measure(function, column, k)
                 continue
             k = sentence.neighbour(i, 1, gap=0, over=("value",))
+            meant = {s.kind for s in sentence.links.spans if k is not None and s.first == sentence.items[k].first}
             rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
-            amount = k is not None and any(
-                s.kind == "column" and s.first == sentence.items[k].first for s in sentence.links.spans
-            )
-            if rows and not amount and sentence.text(i) == "total":  # "total sightings by month"
+            if rows and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
                 sentence.take(i)
                 self._count_rows()
 
