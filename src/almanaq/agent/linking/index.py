@@ -39,11 +39,13 @@ _PARTED = re.compile(r"\s*[;:(\[|]")
 """What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
+_CALLED_SO = 0.95
+"""How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
-_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent".split())
+_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent sq".split())
 """Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
 
@@ -158,11 +160,14 @@ class CatalogIndex:
     def columns_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the columns that stems name, wholly or in part, the surest first."""
         found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
+        called = {each.thing.relation.name for each in found.values() if each.sureness >= _CALLED_SO}  # type: ignore[union-attr]
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
                 at = [i for i in range(len(column.words) - size + 1) if column.words[i : i + size] == words]
-                if at and id(column) not in found:
+                if not at and size > 1 and {*words} < {*column.words}:
+                    at = [-1]  # the aircraft model is an `aircraft_make_model`
+                if at and id(column) not in found and column.relation.name not in called:
                     ends = at[-1] + size == len(column.words)
                     sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
                     sure -= _BESIDE * bool(_TIES.intersection(column.words[: at[-1]]))

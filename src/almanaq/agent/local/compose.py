@@ -128,7 +128,7 @@ class Composer(Ranking):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
             told = word in _BARE or self._is_explained(k)
-            if item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
+            if k and item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
 

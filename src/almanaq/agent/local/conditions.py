@@ -116,8 +116,8 @@ class Conditions(Presence):
         options = [*weights.values()]
         name = self.world.index.name_of(self.main)
         called = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
-        if called and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
-            options = [(c, weight * (_ITSELF if c is name else 1.0)) for c, weight in options]
+        if called and len(options) > 1 and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
+            options = [(c, weight * (_ITSELF if c is name and c.names_rows else 1.0)) for c, weight in options]
         if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
             # Only other rows, which belong to a row, have it.
             options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]

@@ -131,7 +131,7 @@ class Ranking(Figures):
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
         if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
-            by = [j for j in sentence.of("by") if j > i]
+            by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
             places += [j for j in sentence.of("column") if by and j > by[0]]
         else:
             places += [j for j in sentence.of("column") if j > i] + [j for j in sentence.of("column") if j < i]

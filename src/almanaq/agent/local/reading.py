@@ -44,6 +44,7 @@ MARKED = {
     "a column by part of its name, or by another word": 0.68,
 }
 """What each mark of wrong queries leaves of all probabilities: with 0.68, an answer must have had 0.96 without it."""
+_GUESSED = ("part", "synonym", "root")
 _WORTH = 0.08
 """Share of the likeliest option that another has at least, to be tried."""
 
@@ -118,9 +119,17 @@ def find_marks(spec: QuerySpec, links: Links) -> list[str]:
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        any(span.kind == "column" and span.how in ("part", "synonym", "root") for span in links.covers[0]),
+        any(span.kind == "column" and span.how in _GUESSED and not _names_end(span, links) for span in links.covers[0]),
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
+
+
+def _names_end(span: Span, links: Links) -> bool:
+    """Return whether a part of a name is the end of it, and of no other column's: the state of `origin_state`."""
+    named = [each.thing for each in span.meanings if isinstance(each, Named)]
+    end = links.tokens[span.last - 1].stem
+    ends = [c for c in named if isinstance(c, LinkedColumn) and c.words[-1] == end]
+    return span.how == "part" and len(named) == len(ends) == 1
 
 
 def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
