@@ -112,8 +112,8 @@ class CatalogIndex:
         for column in self.all_columns():
             self._index_names(column)
         for relation in catalog.relations:
-            named = self.name_of(relation)
-            if named.calls and not any({"name", "title"} & {*c.words} for c in self.columns[relation.name]):
+            named, words = self.name_of(relation), {word for c in self.columns[relation.name] for word in c.words}
+            if named.calls and named.names_rows and not (named.is_identifier or {"name", "title"} & words):
                 self._named[("name",)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
