@@ -34,7 +34,9 @@ _BARE = frozenset(
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
-_BESIDE = 0.4
+_BESIDE, _EQUAL = 0.4, 0.5
+"""How much less sure a query is that leaves out a word before a column; a reach below which a column says what a nearer
+one does."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _TIED, _TOLD = 0.75, 0.8
@@ -217,7 +219,10 @@ class Composer(Ranking):
                 self.sentence.take(i)
                 first = next((k for k, item in enumerate(sentence.items) if item.kind != "silent"), None)
                 if not self.measures and i == first:
-                    self.shown.append(self.world.index.name_of(relation))
+                    name = self.world.index.name_of(relation)
+                    self.shown.append(name)
+                    if self.world.reach(self.main.name, name) < _EQUAL:
+                        self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
                     self.choices.doubt(0.6, f"mention of {relation.name}")
 
