@@ -29,7 +29,7 @@ from almanaq.text.words import edit_distance, tolerance
 Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
 
-MOST_VALUES, MOST_NAMES = 5000, 20_000
+MOST_VALUES, MOST_NAMES = 5000, 50_000
 """Most values that are read of a column, and of one of names."""
 LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
@@ -39,11 +39,13 @@ _PARTED = re.compile(r"\s*[;:(\[|]")
 """What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
+_CALLED_SO = 0.95
+"""How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
-_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent".split())
+_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent sq".split())
 """Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
 
@@ -109,6 +111,10 @@ class CatalogIndex:
         self._holding: dict[str, list[LinkedColumn]] = defaultdict(list)
         for column in self.all_columns():
             self._index_names(column)
+        for relation in catalog.relations:
+            named, words = self.name_of(relation), {word for c in self.columns[relation.name] for word in c.words}
+            if named.calls and named.names_rows and not (named.is_identifier or {"name", "title"} & words):
+                self._named[("name",)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
             self._index_relation(relation)
@@ -154,11 +160,14 @@ class CatalogIndex:
     def columns_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the columns that stems name, wholly or in part, the surest first."""
         found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
+        called = {each.thing.relation.name for each in found.values() if each.sureness >= _CALLED_SO}  # type: ignore[union-attr]
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
                 at = [i for i in range(len(column.words) - size + 1) if column.words[i : i + size] == words]
-                if at and id(column) not in found:
+                if not at and size > 1 and {*words} < {*column.words}:
+                    at = [-1]  # the aircraft model is an `aircraft_make_model`
+                if at and id(column) not in found and column.relation.name not in called:
                     ends = at[-1] + size == len(column.words)
                     sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
                     sure -= _BESIDE * bool(_TIES.intersection(column.words[: at[-1]]))
@@ -251,6 +260,8 @@ class CatalogIndex:
                 add((*called, "in", *years), 1.0)
                 add((*called, "for", *years), 0.95)
         add(plain, 0.92)
+        if len(plain) == 2:
+            add(reversed(plain), 0.92)  # the total cost is a `cost_total`
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
@@ -411,11 +422,13 @@ class CatalogIndex:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":
             return column
-        most = MOST_NAMES if "name" in column.roles else MOST_VALUES
-        values = column.column.values or tuple(self._read(column.relation.name, column.name, most))
+        values = column.column.values or tuple(self._read(column.relation.name, column.name, MOST_VALUES))
         column = with_values(column, values)
         if column.kind != "text":
             return column
+        if len(values) == MOST_VALUES and column.names_rows and column.calls:
+            values = tuple(self._read(column.relation.name, column.name, MOST_NAMES))
+            column = with_values(column, values)
         for value in values:
             if value.casefold() in NO_VALUE:
                 continue

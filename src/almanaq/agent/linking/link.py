@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from almanaq.agent.linking.amounts import averages, comparisons, numbers, orders, periods, superlatives
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
-from almanaq.agent.linking.english import SHORTEST_CORRECTED, english, share_root
+from almanaq.agent.linking.english import SHORTEST_CORRECTED, SPELLED, english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
 from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
@@ -27,9 +27,9 @@ _LOOSE = 300
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
 _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 _PADDING_OF = {
-    "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time")),
+    "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time", "class", "group")),
     "date": frozenset(("date", "day", "time")),
-    "text": frozenset(("status", "type", "category", "name")),
+    "text": frozenset(("status", "type", "category", "name", "class", "group")),
 }
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
@@ -151,6 +151,8 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if kind == "count" and not _counts(tokens, first, index):
                 continue
+            if kind == "by" and first and tokens[first].folded == "every" and tokens[first - 1].folded in _WHICH:
+                continue  # "list every boat"
             after = tuple(token.stem for token in tokens[last : last + 1])
             if kind == "distinct" and last - first > 1 and index.relations_named(after):
                 continue  # what kinds of jobs there are, a column of jobs says
@@ -440,12 +442,15 @@ def _other_forms(
             begins = whole.startswith(token.stem) or (len(own) == 1 and own[0].startswith(token.stem))
             if len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
                 yield Span(i, i + 1, "table", (relation,), 0.8, "root")
+            elif len(token.stem) > 3 and own and own[-1].endswith(token.stem):
+                yield Span(i, i + 1, "table", (relation,), 0.92, "part")  # the strikes of `birdstrikes`
         if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
             yield Span(i, i + 1, "noun", (), 0.5, "row")
         elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):
             before = {t.folded for t in tokens[max(0, i - 3) : i]}
-            if not i or before & _WHICH:
-                yield Span(i, i + 1, "noun", (), 0.3, "unnamed")
+            counted = i and (tokens[i - 1].folded.isdigit() or tokens[i - 1].folded in SPELLED)
+            if not i or before & _WHICH or counted:
+                yield Span(i, i + 1, "noun", (), 0.32, "unnamed")
     yield from _parts_of_values(tokens, question, index, gaps)
     for i in sorted(gaps):
         word = tokens[i].folded

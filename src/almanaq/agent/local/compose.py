@@ -11,7 +11,8 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
-from almanaq.agent.linking.words import is_verb_form
+from almanaq.agent.linking.spans import Span
+from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
@@ -33,6 +34,9 @@ _BARE = frozenset(
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
+_BESIDE, _EQUAL = 0.4, 0.5
+"""How much less sure a query is that leaves out a word before a column; a reach below which a column says what a nearer
+one does."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _TIED, _TOLD = 0.75, 0.8
@@ -88,9 +92,15 @@ class Composer(Ranking):
             self._doubt_verbs()
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
-            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+            left = _BESIDE if self._says_more_of(span) else _LEFT_OVER.get(span.kind, 0.3)
+            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else left
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _says_more_of(self, span: Span) -> bool:
+        """Return whether an unknown word stands before the name of a column: "crew" of "average crew age"."""
+        after = next((item for item in self.sentence.items if item.first == span.last), None)
+        return span.kind == "unknown" and after is not None and after.kind == "column"
 
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
@@ -120,7 +130,7 @@ class Composer(Ranking):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
             told = word in _BARE or self._is_explained(k)
-            if item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
+            if k and item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
 
@@ -184,9 +194,16 @@ class Composer(Ranking):
                 sums = english().sums(column.words)
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
-                function = self.choices.pick(("put together", i), [("SUM", weights[0]), ("AVG", weights[1])])
+                options = [("SUM", weights[0]), ("AVG", weights[1])]
+                several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
+                if several and sums is not False and not self._is_amount(column):
+                    options.append(("ROWS", 0.9))  # "bills by day", of a `total_bill` each
+                function = self.choices.pick(("put together", i), options)
                 sentence.take(i)
-                self.measures.append(aggregate(function, column))
+                if function == "ROWS":
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
@@ -202,7 +219,10 @@ class Composer(Ranking):
                 self.sentence.take(i)
                 first = next((k for k, item in enumerate(sentence.items) if item.kind != "silent"), None)
                 if not self.measures and i == first:
-                    self.shown.append(self.world.index.name_of(relation))
+                    name = self.world.index.name_of(relation)
+                    self.shown.append(name)
+                    if self.world.reach(self.main.name, name) < _EQUAL:
+                        self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
                     self.choices.doubt(0.6, f"mention of {relation.name}")
 
@@ -300,7 +320,7 @@ class Composer(Ranking):
                 return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
                 self._doubt_history()
-                spec = replace(spec, measures=(count(),))
+                spec = replace(spec, measures=(self._number_of_rows(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if _EITHER_WAY.search(self.sentence.links.question):
@@ -438,7 +458,11 @@ class Composer(Ranking):
         if self.shown and entity is not None:
             listed = self.shown
         elif self.shown:
-            listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
+            compared_with = [t.column for t in self.conditions.tests if t.column.is_measurable and t.column in tested]
+            several = any(t.column is named[0] for t in self.conditions.tests)  # "the sales of Heron and of Teal"
+            named_too = self.names_main or self.ordering or several
+            listed = [*(named if named_too else ()), *self.shown, *self.ordering]
+            listed += compared_with if not self.searches else []
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

@@ -187,9 +187,11 @@ class Presence:
         missing = is_missing(plain(column))
         if column.kind == "number" and column.column.type:
             if self.has_zeros(column):
-                has_null = self.world.graph.finds(column.relation.name, missing)
-                self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
-                return exp.EQ(this=compared(column), expression=number(0))
+                zero: exp.Expr = exp.EQ(this=compared(column), expression=number(0))
+                if not self.world.graph.finds(column.relation.name, missing):
+                    return zero
+                self.choices.doubt(0.6, "zero or missing")
+                return self.choices.pick(("zero", column.name), [(zero, 1.0), (missing, 0.97)])
         if column.kind == "text" and column.distinct <= _FEW_ANSWERS:
             no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
             if no is not None:

@@ -37,7 +37,7 @@ class Ranking(Figures):
             if meant.extreme in ("common", "rare"):
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
                 continue
             if self.measures:
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
@@ -70,10 +70,8 @@ class Ranking(Figures):
             rows = after.kind == "noun" and after.how == "row"
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
-                if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
-                    raise NotComposed
                 self._count_rows()
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
                 return
         target = self._ranked_column(i, k)
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
@@ -86,7 +84,7 @@ class Ranking(Figures):
                 self.choices.doubt(0.6, "most of them by their number")  # "the most ordered tile"
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
                 return
             if not self._measures(meant, column):
                 self.choices.doubt(0.6, f"{column.name} is measured otherwise")
@@ -113,7 +111,7 @@ class Ranking(Figures):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
             else:
                 sentence.used[i] = False
             return
@@ -133,7 +131,7 @@ class Ranking(Figures):
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
         if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
-            by = [j for j in sentence.of("by") if j > i]
+            by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
             places += [j for j in sentence.of("column") if by and j > by[0]]
         else:
             places += [j for j in sentence.of("column") if j > i] + [j for j in sentence.of("column") if j < i]
@@ -150,7 +148,7 @@ class Ranking(Figures):
         return None
 
     def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> None:
-        if not self.groups and not self._group_by_subject():
+        if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
             raise NotComposed
         if measure not in self.measures:
             self.measures.append(measure)

@@ -42,8 +42,10 @@ MARKED = {
     "several figures": 0.68,
     "kinds of rows": 0.68,
     "a column by part of its name, or by another word": 0.68,
+    "a column by the end of its name alone": 0.85,
 }
 """What each mark of wrong queries leaves of all probabilities: with 0.68, an answer must have had 0.96 without it."""
+_GUESSED = ("part", "synonym", "root")
 _WORTH = 0.08
 """Share of the likeliest option that another has at least, to be tried."""
 
@@ -113,14 +115,25 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
 
 def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
+    guessed = [s for s in links.covers[0] if s.kind == "column" and s.how in _GUESSED]
+    ends = [_names_end(span, links) for span in guessed]
     has = (
         len(spec.conditions) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        any(span.kind == "column" and span.how in ("part", "synonym", "root") for span in links.covers[0]),
+        not all(ends),
+        bool(ends) and all(ends),
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
+
+
+def _names_end(span: Span, links: Links) -> bool:
+    """Return whether a part of a name is the end of it, and of no other column's: the state of `origin_state`."""
+    named = [each.thing for each in span.meanings if isinstance(each, Named)]
+    end = links.tokens[span.last - 1].stem
+    ends = [c for c in named if isinstance(c, LinkedColumn) and c.words[-1] == end]
+    return span.how == "part" and len(named) == len(ends) == 1
 
 
 def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
@@ -147,7 +160,7 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: Wo
     masses = []
     for group in groups:
         together = [worth[k] for k in group]
-        mass = min(_MOST_SURE, sum(each.probability for each in together), max(each.certainty for each in together))
+        mass = min(_MOST_SURE, _sum(together), max(each.certainty for each in together))
         masses.append(max(mass, together[0].probability))
     weighed = {}
     for group, mass in zip(groups, masses, strict=True):
@@ -159,6 +172,15 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: Wo
             nothing = _NOTHING_FOUND if rows[k] == () and others and any(rows) else 1.0
             weighed[worth[k].suql] = shared * known * nothing
     return weighed
+
+
+def _sum(alike: Sequence[Reading]) -> float:
+    """Return what readings that give the same rows have together; one from other rows by a join tells nothing more."""
+    shares: dict[frozenset[exp.Expr], dict[str, float]] = {}
+    for each in alike:
+        of = shares.setdefault(frozenset(_tests(each.spec)), {})
+        of[each.spec.rows] = of.get(each.spec.rows, 0.0) + each.probability
+    return sum(max(of.values()) for of in shares.values())
 
 
 def _columns_found(reading: Reading, world: World) -> Columns | None:
