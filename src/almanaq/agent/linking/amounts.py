@@ -22,6 +22,7 @@ _SIGNS |= dict.fromkeys(("before", "earlier than", "older than"), "<")
 for _at in ("on", "in", "at"):
     _SIGNS |= {f"{_at} or after": ">=", f"{_at} or before": "<=", f"after or {_at}": ">=", f"before or {_at}": "<="}
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
+_YEARS = ("year", "yr")
 _ONWARD = ("on", "onward", "onwards")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 _FIRST_YEAR, _LAST_YEAR = 1500, 2200
@@ -148,12 +149,13 @@ def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     """Return the token after a unit that stands at a token, and the unit; "" where none does."""
     known = english().units | {"%"}
     square = at + 1 < len(tokens) and tokens[at].folded in ("square", "sq")
-    where = at + square
+    where = at + square + (at + 1 < len(tokens) and tokens[at].folded == "-" and tokens[at + 1].folded in _YEARS)
     if where < len(tokens) and tokens[where].folded in known:
         unit = tokens[where].folded + ("2" if square else "")
-        old = unit in ("year", "years") and where + 1 < len(tokens) and tokens[where + 1].folded in ("old", "of")
-        if old and tokens[where + 1].folded == "old":
-            return where + 2, "old"
+        after = [token.folded for token in tokens[where + 1 : where + 3]]
+        after = after[1:] if after[:1] == ["-"] else after[:1]
+        if unit.removesuffix("s") in _YEARS and after in (["old"], ["olds"]):
+            return where + 2 + (tokens[where + 1].folded == "-"), "old"
         return where + 1, unit
     return at, ""
 
@@ -221,7 +223,8 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or B?"
+        either = "or" in folded and "than" not in folded and "or" not in folded[max(first - 1, 0) : first + 2]
+        if token.folded in ("more", "fewer") and either:  # "more in A or B?", "do A or B have more?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None

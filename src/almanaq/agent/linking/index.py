@@ -33,13 +33,17 @@ MOST_VALUES, MOST_NAMES = 5000, 20_000
 """Most values that are read of a column, and of one of names."""
 LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
+_TALLIES = (("count",), ("n",), ("freq",), ("frequency",))
+"""Names of a column that says how many cases a row stands for."""
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _FEW = 60
 _PARTED = re.compile(r"\s*[;:(\[|]")
 """What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
-_TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
+_TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
+_REORDERED = 0.93
+"""How surely all words of a name in another order mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
@@ -66,7 +70,7 @@ def _spelled_out(word: str) -> str:
     """Return what a word of a column's name stands for: "weight" for `wt`, and for `bodywt`."""
     known = english().abbreviations
     ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
-    return stem(known.get(word) or next(ends, word))
+    return word if word in english().measured_words else stem(known.get(word) or next(ends, word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ class CatalogIndex:
         }
         self._named: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         self._holding: dict[str, list[LinkedColumn]] = defaultdict(list)
+        self._by_words: dict[frozenset[str], list[LinkedColumn]] = defaultdict(list)
         for column in self.all_columns():
             self._index_names(column)
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
@@ -154,6 +159,10 @@ class CatalogIndex:
     def columns_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the columns that stems name, wholly or in part, the surest first."""
         found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
+        if len(words) > 1 and not found:  # "end of the date", "city mpg" of `MPG.city`
+            said = frozenset(words) - _TIES
+            for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
+                found[id(column)] = Named(column, _REORDERED)
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
@@ -264,6 +273,11 @@ class CatalogIndex:
         said = head_words(column.column.description)
         if said and len(said) < 4:
             add(said, 0.85)
+        for form in {frozenset(each) - _TIES for each in (words, plain)}:
+            self._by_words[form].append(column)
+        if words in _TALLIES:
+            add(("case",), 0.93)
+            add(("incident",), 0.93)
         for words, sure in forms.items():
             self._named[words].append(Named(column, sure, "" if sure > 0.9 else "described"))
         for word in set(column.words):
