@@ -126,6 +126,13 @@ class LinkedColumn:
         return self.kind == "number" and not self.is_identifier
 
     @property
+    def sums(self) -> bool | None:
+        """Whether its numbers are summed up (True) or averaged (False), as far as its name says; else None."""
+        known, plural = english().sums(self.words), f"{self.words[-1]}s" if self.words else ""
+        things = self.name.casefold().endswith(plural or "-") and "int" in self.column.type.casefold()
+        return True if known is None and things and plural not in english().units else known
+
+    @property
     def unit(self) -> str:
         """The unit that its name, or else its description, says that its numbers are in; "" where none does."""
         if self.minutes or "runtime" in self.words:

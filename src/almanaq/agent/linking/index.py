@@ -337,7 +337,8 @@ class CatalogIndex:
                 and noun not in held
                 and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
             ):
-                add((noun,), 0.75, "described")
+                for each in (noun, *known.synonyms.get(noun, ())):
+                    add((each,), 0.75, "described")
         if known.person_columns & held:
             others = [r for r in self.catalog.relations if r is not relation]
             alone = not any(known.person_columns & {w for c in self.columns[r.name] for w in c.words} for r in others)

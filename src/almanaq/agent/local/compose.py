@@ -27,7 +27,8 @@ _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
-    "listed table tables database data records located yet now currently".split()
+    "listed table tables database data records located yet now currently represented "
+    "covered".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -119,7 +120,7 @@ class Composer(Ranking):
         for k, item in enumerate(items):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
-            told = word in _BARE or self._is_explained(k)
+            told = word in _BARE or not k or self._is_explained(k)
             if item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
@@ -181,7 +182,7 @@ class Composer(Ranking):
             if not self.world.is_single(self.main.name, column.relation.name):
                 continue
             if grouped and column.is_measurable:
-                sums = english().sums(column.words)
+                sums = column.sums
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
                 function = self.choices.pick(("put together", i), [("SUM", weights[0]), ("AVG", weights[1])])
@@ -324,7 +325,17 @@ class Composer(Ranking):
             if extra:  # beside groups, they are groups of their own
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
+        if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
+            return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))
         return self._rows(spec)
+
+    def _lists_amounts(self) -> bool:
+        """Return whether only amounts of many rows are asked for, which may mean their sum: "votes in Bern"."""
+        amounts = bool(self.shown) and all(c.sums and c.relation is self.main for c in self.shown)
+        plain = not (self.partial or self.names_main or self.order or self.searches or self._entity())
+        several = any(isinstance(t.condition, exp.In) for t in self.conditions.tests)
+        opens = self.sentence.items[0].kind in ("column", "value")
+        return amounts and plain and opens and bool(self.conditions.tests) and not several
 
     def _denies_rows(self) -> bool:
         """Return whether it is said that there are no such rows: "who has no open orders?"."""
@@ -438,7 +449,9 @@ class Composer(Ranking):
         if self.shown and entity is not None:
             listed = self.shown
         elif self.shown:
-            listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
+            several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
+            names = self.names_main or self.ordering or several
+            listed = [*named, *self.shown, *self.ordering] if names else [*self.shown]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

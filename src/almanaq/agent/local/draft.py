@@ -28,9 +28,9 @@ class NotComposed(Exception):
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _DOERS, _SURE_PART = 0.5, 0.8, 0.7
-"""How surely a noun of which nothing is known means the rows, and one of who does something; how sure a part of a value
-has to be."""
+_UNNAMED, _DOERS, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
+"""How surely a noun of which nothing is known means the rows, one of who does something, and one after their own; how
+sure a part of a value has to be."""
 _DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
 
@@ -72,6 +72,8 @@ class Draft:
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 noun = self.sentence.links.tokens[span.last - 1].stem
                 unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
+                if span.kind == "noun" and any(each.last == span.first for each in said):
+                    unnamed = _SAID_AGAIN  # "staff members"
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
@@ -115,8 +117,9 @@ class Draft:
                 self.names_main = True
         for item in sentence.items:
             last = sentence.links.tokens[item.last - 1].stem
-            if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
-                self.names_main = True
+            ends = item.size > 1 and (last,) == relation_words(self.main)[-1:]
+            if item.kind == "value" and (ends or item.how == "plural"):
+                self.names_main = True  # "doctors", of a role
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue
@@ -182,7 +185,7 @@ class Draft:
         key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
         if key is None or key.kind != "text" or column is not self.world.index.name_of(column.relation):
             return [column]
-        return [key, column]
+        return [key] if way[0].right_column == column.name else [key, column]
 
     def _tells_history(self) -> bool:
         """Return whether several rows are about one thing at different times: the positions of a storm."""

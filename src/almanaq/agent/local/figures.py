@@ -32,7 +32,7 @@ class Figures(Defined):
         over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative")
         for i in list(sentence.of("aggregate")):
             function = sentence.items[i].meanings[0]
-            if sentence.words_before(i, 1) == ["in"]:
+            if sentence.text(i).endswith(("in total", "in all", "together")) and sentence.has_kind("count"):
                 sentence.take(i)  # "how many episodes in total"
                 continue
 
@@ -48,6 +48,8 @@ class Figures(Defined):
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
+                    if any(sentence.text(j) == "per" for j in sentence.of("by")):
+                        self.choices.doubt(0.5, "the mean of each, or of all")  # "the average number of cases per state"
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
@@ -80,7 +82,10 @@ class Figures(Defined):
                 continue
             if k is not None and sentence.items[k].kind in ("value", "missing", "not", "period"):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
-                k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
+                noun = after is not None and (
+                    sentence.items[after].kind in ("table", "noun") or self._may_be(after, lambda c: c.is_measurable)
+                )
+                k = after if noun else k
             kind = sentence.items[k].kind if k is not None else ""
             pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
             if kind == "value" and k == i + 1 and pieces:  # "how many buns did Per buy?"

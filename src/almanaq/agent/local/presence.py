@@ -28,6 +28,8 @@ from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
 _FEW_ANSWERS = 5
+_RECORDED = frozenset("figure figures value data entry recorded given listed known available reported stated".split())
+"""Words of what is not there because nobody wrote it down: it is not 0."""
 _ASKED_FOR = {
     "when": frozenset(("date", "birthdate", "day", "year", "time")),
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
@@ -145,7 +147,8 @@ class Presence:
             if column is None:
                 continue
             sentence.take(i, k)
-            unknown = sentence.items[i].kind == "missing"
+            told = {*sentence.text(k).split()[1:], sentence.text(k + 1)}
+            unknown = sentence.items[i].kind == "missing" or bool(told & _RECORDED)  # "no profit figure"
             condition = self._has_no_value(column) if unknown else self._without(column)
             self.tests.append(Test(column, condition, i, never=sentence.text(i) == "never"))
 

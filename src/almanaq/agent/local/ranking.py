@@ -14,7 +14,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
+from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, number, plain, tables_in
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -87,6 +87,10 @@ class Ranking(Figures):
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(count(), down, meant)
+                return
+            if meant.extreme == "top" and meant.limit is not None and column.words[-1:] in (("rank",), ("ranking",)):
+                self.extra.append(exp.LTE(this=compared(column), expression=number(meant.limit)))
+                self.ordering.append(column)
                 return
             if not self._measures(meant, column):
                 self.choices.doubt(0.6, f"{column.name} is measured otherwise")
@@ -215,7 +219,7 @@ class Ranking(Figures):
             self.choices.doubt(0.6, "rows, or all with one number")
         grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
-            sums, mean = english().sums(column.words), self._take_mean()
+            sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
             options = [
                 ("row", 0.5 if mean else 0.9),
