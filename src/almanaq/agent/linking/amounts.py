@@ -24,6 +24,7 @@ for _at in ("on", "in", "at"):
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
 _YEARS = ("year", "yr")
 _ONWARD = ("on", "onward", "onwards")
+_OFTEN = {"once": 1.0, "twice": 2.0}
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
 _FIRST_YEAR, _LAST_YEAR = 1500, 2200
 _MOST_BETWEEN = 4
@@ -88,6 +89,8 @@ def number_at(tokens: Sequence[Token], at: int) -> tuple[float, int] | None:
     if not 0 <= at < len(tokens):
         return None
     folded = tokens[at].folded
+    if folded in _OFTEN:
+        return _OFTEN[folded], at + 1
     match = _SUFFIXED.fullmatch(folded.replace(",", ""))
     article = folded in ("a", "an") and at + 1 < len(tokens) and tokens[at + 1].folded in MAGNITUDES
     if match:
@@ -148,6 +151,8 @@ def _shared_magnitude(value: float, tokens: Sequence[Token], at: int, other: flo
 def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     """Return the token after a unit that stands at a token, and the unit; "" where none does."""
     known = english().units | {"%"}
+    if at and tokens[at - 1].folded in _OFTEN:
+        return at, "times"
     square = at + 1 < len(tokens) and tokens[at].folded in ("square", "sq")
     where = at + square + (at + 1 < len(tokens) and tokens[at].folded == "-" and tokens[at + 1].folded in _YEARS)
     if where < len(tokens) and tokens[where].folded in known:

@@ -159,7 +159,7 @@ class CatalogIndex:
     def columns_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the columns that stems name, wholly or in part, the surest first."""
         found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
-        if len(words) > 1 and not found:  # "end of the date", "city mpg" of `MPG.city`
+        if len(words) > 1 and not found:  # "date of birth", "city mpg" of `MPG.city`
             said = frozenset(words) - _TIES
             for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
                 found[id(column)] = Named(column, _REORDERED)
@@ -253,21 +253,13 @@ class CatalogIndex:
                     head, tail = plain[0].removesuffix(end), known.abbreviations.get(end, end)
                     add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
                     add((head, tail), 0.9)
-        years = [w for w in words if w.isdigit()]
-        if len(years) == 1 and len(words) > 1:
-            for called in (trimmed, plain):
-                add((*years, *called), 1.0)
-                add((*called, "in", *years), 1.0)
-                add((*called, "for", *years), 0.95)
         add(plain, 0.92)
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
             add(plain[1:], 0.9)
         if len(trimmed) > 2 and "of" in trimmed[1:-1]:
-            at = trimmed.index("of")
-            add((*trimmed[at + 1 :], *trimmed[:at]), 0.9)  # "country of origin" is the origin country
-            add(trimmed[:at], 0.86)
+            add(trimmed[: trimmed.index("of")], 0.86)
         for name in other_names(column.column.description):
             add(name, 0.97)
         said = head_words(column.column.description)

@@ -12,7 +12,7 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.words import is_verb_form
-from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.local.draft import DOING, NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
@@ -176,6 +176,9 @@ class Composer(Ranking):
             self._take_share(i)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
+            if self.conditions.is_named_again(i):
+                sentence.take(i)  # "missed the most games" of `Games Missed`
+                continue
             column = self.conditions.column(i, role="shown")
             if column is None:
                 continue
@@ -433,6 +436,7 @@ class Composer(Ranking):
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
         people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        people |= named[0].words[-1].endswith(DOING) and named[0].column.type == "text"
         acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
         if first in ("who", "whom") and not self.shown and (not people or acts):
             self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
@@ -451,7 +455,9 @@ class Composer(Ranking):
         elif self.shown:
             several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
             names = self.names_main or self.ordering or several
-            listed = [*named, *self.shown, *self.ordering] if names else [*self.shown]
+            amounts = [t.column for t in self.conditions.tests if t.column.is_measurable and t.column in tested]
+            compared = [c for c in amounts if not any(c is each for each in self.shown)]
+            listed = [*named, *self.shown, *self.ordering] if names else [*self.shown, *compared]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

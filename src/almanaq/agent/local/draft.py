@@ -31,7 +31,7 @@ _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
 _UNNAMED, _DOERS, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
 """How surely a noun of which nothing is known means the rows, one of who does something, and one after their own; how
 sure a part of a value has to be."""
-_DOING = ("er", "or", "ist", "ant", "ent", "ee")
+DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
 
 class Draft:
@@ -90,7 +90,7 @@ class Draft:
     def _is_doer(self, noun: str) -> bool:
         """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""
         held = {word for column in self.world.columns(self.main.name) for word in column.words}
-        return noun.endswith(_DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
+        return noun.endswith(DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""

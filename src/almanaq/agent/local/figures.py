@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from almanaq.agent.linking.amounts import Comparison
+from almanaq.agent.linking.amounts import Comparison, Number
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named
@@ -189,6 +189,9 @@ class Figures(Defined):
             if k is None:
                 continue
             kind = sentence.items[k].kind
+            counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
+            if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
+                sentence.take(k)  # "the largest by number of students"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
@@ -388,8 +391,19 @@ class Figures(Defined):
     def _having(self) -> None:
         """Turn "cities with more than 200 orders", "states with total sales over 1000" into conditions on groups."""
         sentence = self.sentence
-        for i in list(sentence.of("compare")):
-            comparison: Comparison = sentence.items[i].meanings[0]
+        for i in list(sentence.of("compare", "number")):
+            meant = sentence.items[i].meanings[0]
+            comparison: Comparison = meant if isinstance(meant, Comparison) else Comparison("=", (meant.value,), meant.unit)
+            if comparison.unit == "times" and not self.measures:  # "names that occur at least twice"
+                k = next(sentence.of("column"), None)
+                column = self.conditions.column(k, lambda c: c.kind != "prose", "subject") if k is not None else None
+                sentence.take(i, *([k] if k is not None else []))
+                self.groups.append(kinds_of(column or self.world.index.name_of(self.main)))
+                self.having.append(self.conditions.compare(count(), comparison))
+                self._count_rows()
+                continue
+            if isinstance(meant, Number):
+                continue
             k = sentence.neighbour(i, 1, gap=1)
             counted = k is not None and (
                 (sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings)
