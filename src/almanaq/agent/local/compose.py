@@ -429,7 +429,7 @@ class Composer(Ranking):
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
-        if not asks and not self.searches:
+        if not (asks or self.searches or any(item.how == "plural" for item in self.sentence.items)):  # "the doctors"
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
@@ -455,9 +455,9 @@ class Composer(Ranking):
         elif self.shown:
             several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
             names = self.names_main or self.ordering or several
-            amounts = [t.column for t in self.conditions.tests if t.column.is_measurable and t.column in tested]
-            compared = [c for c in amounts if not any(c is each for each in self.shown)]
-            listed = [*named, *self.shown, *self.ordering] if names else [*self.shown, *compared]
+            amounts = [t.column for t in self.conditions.tests if not isinstance(t.condition, exp.EQ)]
+            amounts = [c for c in amounts if c.is_measurable and c.relation is self.main]
+            listed = [*named, *self.shown, *self.ordering] if names else [*self.shown, *amounts]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

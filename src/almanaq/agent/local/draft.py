@@ -117,9 +117,8 @@ class Draft:
                 self.names_main = True
         for item in sentence.items:
             last = sentence.links.tokens[item.last - 1].stem
-            ends = item.size > 1 and (last,) == relation_words(self.main)[-1:]
-            if item.kind == "value" and (ends or item.how == "plural"):
-                self.names_main = True  # "doctors", of a role
+            if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
+                self.names_main = True
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue
