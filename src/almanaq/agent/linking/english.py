@@ -140,11 +140,11 @@ def english() -> English:
     phrases = dict(_phrases(data, measures))
     return English(
         word_set(data["silent"]),
-        frozenset(form for verb in data["linking"]["verbs"].split() for form in _verb_forms(verb)),
+        frozenset(form for verb in data["linking"]["verbs"].split() for form in verb_forms(verb)),
         phrases,
         max(map(len, phrases)),
         measures,
-        {form: frozenset(meant) for verb, meant in data["verbs"].items() for form in _verb_forms(verb)},
+        {form: frozenset(meant) for verb, meant in data["verbs"].items() for form in verb_forms(verb)},
         names["abbreviations"],
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         _symmetric(names["synonyms"]),
@@ -202,7 +202,7 @@ def _symmetric(groups: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def _verb_forms(verb: str) -> frozenset[str]:
+def verb_forms(verb: str) -> frozenset[str]:
     doubled = verb + verb[-1]
     ends = (verb, verb + "s", verb + "es", verb + "ed", verb + "d", verb + "ing", doubled + "ed", doubled + "ing")
     forms = {*ends, verb.removesuffix("e") + "ing", verb.removesuffix("y") + "ies", verb.removesuffix("y") + "ied"}

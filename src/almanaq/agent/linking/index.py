@@ -20,7 +20,7 @@ from almanaq.agent.linking.columns import (
     relation_words,
     with_values,
 )
-from almanaq.agent.linking.english import english, read_data, share_root
+from almanaq.agent.linking.english import english, read_data, share_root, verb_forms
 from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, name_stems, stem, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.terms import Term
@@ -187,6 +187,8 @@ class CatalogIndex:
             if [said + "er"] == words:
                 found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
+                found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
+            elif said in verb_forms(words[0]) and len(words) == 1:  # "ended" of `end_date`
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")

@@ -29,7 +29,7 @@ _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 _PADDING_OF = {
     "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time")),
     "date": frozenset(("date", "day", "time")),
-    "text": frozenset(("status", "type", "category", "name")),
+    "text": frozenset(("status", "type", "category", "name", "group", "class")),
 }
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")

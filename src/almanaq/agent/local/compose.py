@@ -335,9 +335,11 @@ class Composer(Ranking):
     def _lists_amounts(self) -> bool:
         """Return whether only amounts of many rows are asked for, which may mean their sum: "votes in Bern"."""
         amounts = bool(self.shown) and all(c.sums and c.relation is self.main for c in self.shown)
-        plain = not (self.partial or self.names_main or self.order or self.searches or self._entity())
+        plain = not (self.partial or self.names_main or self.order or self.searches)
+        entity = self._entity()
         several = any(isinstance(t.condition, exp.In) for t in self.conditions.tests)
         opens = self.sentence.items[0].kind in ("column", "value")
+        several |= entity is not None and self.world.is_unique(entity.column)
         return amounts and plain and opens and bool(self.conditions.tests) and not several
 
     def _denies_rows(self) -> bool:

@@ -54,6 +54,9 @@ class Figures(Defined):
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
                 column = self._column_at(k, fits, "measure")
+            if column is None and function == "SUM":  # "sales in Bern in all"
+                k = next((j for j in sentence.of("column") if j < i and self._may_be(j, fits)), None)
+                column = self._column_at(k, fits, "measure")
             if column is not None and k is not None:
                 sentence.take(i)
                 self._measure(function, column, k)
@@ -87,6 +90,11 @@ class Figures(Defined):
                 )
                 k = after if noun else k
             kind = sentence.items[k].kind if k is not None else ""
+            after = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
+            if k is not None and kind == "column" and after and self._may_be(k, lambda c: c.kind == "text"):
+                sentence.take(k)  # "how many school districts"
+                self.choices.doubt(0.9, "a column before the rows")
+                kind, k = "table", k + 1
             pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
             if kind == "value" and k == i + 1 and pieces:  # "how many buns did Per buy?"
                 self.choices.doubt(0.8, "rows, or pieces")
@@ -160,8 +168,11 @@ class Figures(Defined):
             sums = english().sums(column.words) or column.name.casefold().endswith("s")
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
         elif column is self.world.index.name_of(self.main) and not distinct:
-            options = [("ROWS", 0.9), ("COUNT", 0.75)]
-            self.choices.doubt(1.0 if self.world.is_unique(column) else 0.5, "rows, or what several rows name")
+            options, unique = [("ROWS", 0.9), ("COUNT", 0.75)], self.world.is_unique(column)
+            acts = self.sentence.has_kind("period") or any(item.how == "verb" for item in self.sentence.items)
+            if not (unique or acts or set(column.words) & set(relation_words(self.main))):
+                options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "how many airports are there", of strikes
+            self.choices.doubt(1.0 if unique else 0.5 if options[0][0] == "ROWS" else 0.9, "rows, or what several name")
         elif column.kind == "date" and not distinct:
             options = [("ROWS", 0.8), ("COUNT", 0.6)]
         elif column.kind == "boolean":

@@ -58,6 +58,8 @@ class Ranking(Figures):
         named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
         if named is None or {"rating", "score", "grade", "review"} & set(named.words) or {"rating"} & named.roles:
             return up
+        if {"score", "rating"} & {token.stem for token in self.sentence.links.tokens}:
+            return up
         if set(named.words) & _HARM:
             return not up
         return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
@@ -104,7 +106,12 @@ class Ranking(Figures):
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
                 options += [((c, meant.measured[0][1]), 0.9) for c in dates]
             if not options:
-                sentence.used[i] = False
+                sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
+                if sized and self._group_by_subject():  # "which group is the smallest?"
+                    self.choices.doubt(0.85, "the largest by their number")
+                    self._rank_groups(count(), meant.measured[0][1] is (meant.extreme != "least"), meant)
+                else:
+                    sentence.used[i] = False
                 return
             column, down = self.choices.pick(("superlative", i), options)
             if meant.extreme == "least":

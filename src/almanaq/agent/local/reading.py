@@ -185,6 +185,7 @@ def _columns_found(reading: Reading, world: World) -> Columns | None:
     except (AlmanaqError, KeyError):
         return None
     columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
+    columns = tuple((*figures[0], *column) for column in columns) if figures else columns
     return (*figures, *columns) if columns else ()  # a figure of no rows is that of no others
 
 
