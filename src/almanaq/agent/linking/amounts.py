@@ -22,7 +22,6 @@ _SIGNS |= dict.fromkeys(("before", "earlier than", "older than"), "<")
 for _at in ("on", "in", "at"):
     _SIGNS |= {f"{_at} or after": ">=", f"{_at} or before": "<=", f"after or {_at}": ">=", f"before or {_at}": "<="}
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
-_YEARS = ("year", "yr")
 _ONWARD = ("on", "onward", "onwards")
 _OFTEN = {"once": 1.0, "twice": 2.0}
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
@@ -154,13 +153,12 @@ def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     if at and tokens[at - 1].folded in _OFTEN:
         return at, "times"
     square = at + 1 < len(tokens) and tokens[at].folded in ("square", "sq")
-    where = at + square + (at + 1 < len(tokens) and tokens[at].folded == "-" and tokens[at + 1].folded in _YEARS)
+    where = at + square
     if where < len(tokens) and tokens[where].folded in known:
         unit = tokens[where].folded + ("2" if square else "")
-        after = [token.folded for token in tokens[where + 1 : where + 3]]
-        after = after[1:] if after[:1] == ["-"] else after[:1]
-        if unit.removesuffix("s") in _YEARS and after in (["old"], ["olds"]):
-            return where + 2 + (tokens[where + 1].folded == "-"), "old"
+        old = where + 1 < len(tokens) and tokens[where + 1].folded in ("old", "olds")
+        if old and unit in ("year", "years", "yr", "yrs"):
+            return where + 2, "old"
         return where + 1, unit
     return at, ""
 

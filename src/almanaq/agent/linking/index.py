@@ -188,8 +188,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
-            elif said in verb_forms(words[0]) and len(words) == 1:  # "ended" of `end_date`
-                found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
+            elif said in verb_forms(words[0]) and len(words) == 1:
+                found[id(column)] = Named(column, 0.77, "root")  # "ended" of `end_date`
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
             elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
@@ -269,9 +269,8 @@ class CatalogIndex:
             add(said, 0.85)
         for form in {frozenset(each) - _TIES for each in (words, plain)}:
             self._by_words[form].append(column)
-        if words in _TALLIES:
-            add(("case",), 0.93)
-            add(("incident",), 0.93)
+        for noun in ("case", "incident") if words in _TALLIES else ():
+            add((noun,), 0.93)
         for words, sure in forms.items():
             self._named[words].append(Named(column, sure, "" if sure > 0.9 else "described"))
         for word in set(column.words):

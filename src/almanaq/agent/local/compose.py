@@ -334,13 +334,10 @@ class Composer(Ranking):
 
     def _lists_amounts(self) -> bool:
         """Return whether only amounts of many rows are asked for, which may mean their sum: "votes in Bern"."""
-        amounts = bool(self.shown) and all(c.sums and c.relation is self.main for c in self.shown)
-        plain = not (self.partial or self.names_main or self.order or self.searches)
-        entity = self._entity()
-        several = any(isinstance(t.condition, exp.In) for t in self.conditions.tests)
-        opens = self.sentence.items[0].kind in ("column", "value")
-        several |= entity is not None and self.world.is_unique(entity.column)
-        return amounts and plain and opens and bool(self.conditions.tests) and not several
+        tests, opens = self.conditions.tests, self.sentence.items[0].kind in ("column", "value")
+        single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
+        amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
+        return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
 
     def _denies_rows(self) -> bool:
         """Return whether it is said that there are no such rows: "who has no open orders?"."""

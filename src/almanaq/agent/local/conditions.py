@@ -113,7 +113,7 @@ class Conditions(Presence):
                 weights[id(column)] = column, weight
         if not weights:
             return None
-        options = self.without_copies([*weights.values()])
+        options = [*weights.values()]
         if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
             # Only other rows, which belong to a row, have it.
             options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]

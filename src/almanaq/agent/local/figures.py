@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from almanaq.agent.linking.amounts import Comparison, Number
+from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named
@@ -49,7 +49,9 @@ class Figures(Defined):
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
                     if any(sentence.text(j) == "per" for j in sentence.of("by")):
-                        self.choices.doubt(0.5, "the mean of each, or of all")  # "the average number of cases per state"
+                        self.choices.doubt(
+                            0.5, "the mean of each, or of all"
+                        )  # "the average number of cases per state"
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
@@ -404,7 +406,9 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("compare", "number")):
             meant = sentence.items[i].meanings[0]
-            comparison: Comparison = meant if isinstance(meant, Comparison) else Comparison("=", (meant.value,), meant.unit)
+            comparison: Comparison = (
+                meant if isinstance(meant, Comparison) else Comparison("=", (meant.value,), meant.unit)
+            )
             if comparison.unit == "times" and not self.measures:  # "names that occur at least twice"
                 k = next(sentence.of("column"), None)
                 column = self.conditions.column(k, lambda c: c.kind != "prose", "subject") if k is not None else None
@@ -413,7 +417,7 @@ class Figures(Defined):
                 self.having.append(self.conditions.compare(count(), comparison))
                 self._count_rows()
                 continue
-            if isinstance(meant, Number):
+            if meant is not comparison:
                 continue
             k = sentence.neighbour(i, 1, gap=1)
             counted = k is not None and (

@@ -78,7 +78,6 @@ class Presence:
             if reach and fits(column):
                 sure = named.sureness if isinstance(named, Named) else 1.0
                 options.append((column, sure * reach))
-        options = self.without_copies(options)
         if not options:
             return None
         asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
@@ -102,13 +101,6 @@ class Presence:
         if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
             self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
-
-    def without_copies(self, options: list[tuple[LinkedColumn, float]]) -> list[tuple[LinkedColumn, float]]:
-        """Return options without the columns that one of the rows' own refers to: its values are the same."""
-        ways, own = self.world.graph.ways(self.main.name), {c.name for c, _ in options if c.relation is self.main}
-        hops = [way[0] for way in ways.values() if len(way) == 1 and way[0].left_column in own]
-        copies = {(hop.right, hop.right_column) for hop in hops}
-        return [(c, w) for c, w in options if (c.relation.name, c.name) not in copies]
 
     def is_named_again(self, i: int) -> bool:
         """Return whether a part of a name belongs to a column that another part of it, which is used, has named."""

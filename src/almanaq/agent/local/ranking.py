@@ -14,7 +14,18 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, number, plain, tables_in
+from almanaq.agent.local.spec import (
+    TITLE,
+    Order,
+    QuerySpec,
+    aggregate,
+    compared,
+    count,
+    is_there,
+    number,
+    plain,
+    tables_in,
+)
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(

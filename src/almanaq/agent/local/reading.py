@@ -118,14 +118,12 @@ def find_marks(spec: QuerySpec, links: Links) -> list[str]:
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        any(span.kind == "column" and _is_indirect(span) for span in links.covers[0]),
+        any(
+            s.kind == "column" and (s.how in ("synonym", "root") or (s.how == "part" and s.meanings[1:]))
+            for s in links.covers[0]
+        ),
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
-
-
-def _is_indirect(span: Span) -> bool:
-    """Return whether a span names columns by other words, or by a part of a name that several have."""
-    return span.how in ("synonym", "root") or (span.how == "part" and len(span.meanings) > 1)
 
 
 def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
