@@ -123,7 +123,9 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         if i and tokens[i - 1].folded in _CURRENCIES:
             first, unit = i - 1, unit or tokens[i - 1].folded
         ordinal = token.folded[-2:] in ("st", "nd", "rd", "th") and token.folded[:1].isdigit()
-        if not ordinal:
+        if unit == "times":
+            yield Span(first, last, "compare", (Comparison("=", (value,), unit),), 0.9 * (last - first))
+        elif not ordinal:
             yield Span(first, last, "number", (Number(value, unit),), 0.9 * (last - first))
         for end in range(min(last + 3, len(tokens)), last, -1):
             kind, sign = known.phrases.get(tuple(t.folded for t in tokens[last:end]), ("", ""))

@@ -48,10 +48,8 @@ class Figures(Defined):
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
-                    if any(sentence.text(j) == "per" for j in sentence.of("by")):
-                        self.choices.doubt(
-                            0.5, "the mean of each, or of all"
-                        )  # "the average number of cases per state"
+                    if "per" in map(sentence.text, sentence.of("by")):  # "average number of cases per state"
+                        self.choices.doubt(0.5, "the mean of each, or of all")
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=2)
@@ -87,13 +85,15 @@ class Figures(Defined):
                 continue
             if k is not None and sentence.items[k].kind in ("value", "missing", "not", "period"):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
-                noun = after is not None and (
-                    sentence.items[after].kind in ("table", "noun") or self._may_be(after, lambda c: c.is_measurable)
+                counted = (
+                    ("table", "noun")
+                    if after is None or not self._may_be(after, lambda c: c.is_measurable)
+                    else ("column",)
                 )
-                k = after if noun else k
+                k = after if after is not None and sentence.items[after].kind in counted else k
             kind = sentence.items[k].kind if k is not None else ""
-            after = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
-            if k is not None and kind == "column" and after and self._may_be(k, lambda c: c.kind == "text"):
+            rows = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
+            if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
                 sentence.take(k)  # "how many school districts"
                 self.choices.doubt(0.9, "a column before the rows")
                 kind, k = "table", k + 1
@@ -404,20 +404,15 @@ class Figures(Defined):
     def _having(self) -> None:
         """Turn "cities with more than 200 orders", "states with total sales over 1000" into conditions on groups."""
         sentence = self.sentence
-        for i in list(sentence.of("compare", "number")):
-            meant = sentence.items[i].meanings[0]
-            comparison: Comparison = (
-                meant if isinstance(meant, Comparison) else Comparison("=", (meant.value,), meant.unit)
-            )
+        for i in list(sentence.of("compare")):
+            comparison: Comparison = sentence.items[i].meanings[0]
             if comparison.unit == "times" and not self.measures:  # "names that occur at least twice"
-                k = next(sentence.of("column"), None)
-                column = self.conditions.column(k, lambda c: c.kind != "prose", "subject") if k is not None else None
-                sentence.take(i, *([k] if k is not None else []))
+                k = next(sentence.of("column"), i)
+                column = self._column_at(k, lambda c: c.kind != "prose", "subject")
+                sentence.take(i, k)
                 self.groups.append(kinds_of(column or self.world.index.name_of(self.main)))
                 self.having.append(self.conditions.compare(count(), comparison))
                 self._count_rows()
-                continue
-            if meant is not comparison:
                 continue
             k = sentence.neighbour(i, 1, gap=1)
             counted = k is not None and (

@@ -8,24 +8,12 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import (
-    TITLE,
-    Order,
-    QuerySpec,
-    aggregate,
-    compared,
-    count,
-    is_there,
-    number,
-    plain,
-    tables_in,
-)
+from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
@@ -102,7 +90,7 @@ class Ranking(Figures):
                 self._rank_groups(count(), down, meant)
                 return
             if meant.extreme == "top" and meant.limit is not None and column.words[-1:] in (("rank",), ("ranking",)):
-                self.extra.append(exp.LTE(this=compared(column), expression=number(meant.limit)))
+                self.extra.append(exp.LTE(this=compared(column), expression=exp.Literal.number(meant.limit)))
                 self.ordering.append(column)
                 return
             if not self._measures(meant, column):

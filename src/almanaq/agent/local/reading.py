@@ -113,15 +113,13 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
 
 def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
+    named = [span for span in links.covers[0] if span.kind == "column"]
     has = (
         len(spec.conditions) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        any(
-            s.kind == "column" and (s.how in ("synonym", "root") or (s.how == "part" and s.meanings[1:]))
-            for s in links.covers[0]
-        ),
+        any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named),
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
 
