@@ -72,8 +72,7 @@ class Draft:
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 noun = self.sentence.links.tokens[span.last - 1].stem
                 unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
-                if span.kind == "noun" and any(each.last == span.first for each in said):
-                    unnamed = _SAID_AGAIN  # "staff members"
+                unnamed = _SAID_AGAIN if any(each.last == span.first for each in said) else unnamed  # "staff members"
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")

@@ -85,12 +85,9 @@ class Figures(Defined):
                 continue
             if k is not None and sentence.items[k].kind in ("value", "missing", "not", "period"):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
-                counted = (
-                    ("table", "noun")
-                    if after is None or not self._may_be(after, lambda c: c.is_measurable)
-                    else ("column",)
-                )
-                k = after if after is not None and sentence.items[after].kind in counted else k
+                noun = sentence.items[after].kind if after is not None else ""
+                amount = after is not None and noun == "column" and self._may_be(after, lambda c: c.is_measurable)
+                k = after if amount or noun in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
             rows = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
             if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
@@ -407,9 +404,9 @@ class Figures(Defined):
         for i in list(sentence.of("compare")):
             comparison: Comparison = sentence.items[i].meanings[0]
             if comparison.unit == "times" and not self.measures:  # "names that occur at least twice"
-                k = next(sentence.of("column"), i)
-                column = self._column_at(k, lambda c: c.kind != "prose", "subject")
-                sentence.take(i, k)
+                at = next(sentence.of("column"), i)
+                column = self._column_at(at, lambda c: c.kind != "prose", "subject")
+                sentence.take(i, at)
                 self.groups.append(kinds_of(column or self.world.index.name_of(self.main)))
                 self.having.append(self.conditions.compare(count(), comparison))
                 self._count_rows()
