@@ -439,7 +439,7 @@ def _other_forms(
             own = relation_words(relation)[-1:]
             whole = "".join(own)
             begins = whole.startswith(token.stem) or (len(own) == 1 and own[0].startswith(token.stem))
-            if len(token.stem) > 4 and whole != token.stem and whole.endswith(token.stem):
+            if len(token.stem) > 3 and whole != token.stem and whole.endswith(token.stem):
                 yield Span(i, i + 1, "table", (relation,), 0.9, "part")  # "strikes" of `birdstrikes`
             elif len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
                 yield Span(i, i + 1, "table", (relation,), 0.8, "root")

@@ -449,11 +449,9 @@ class Composer(Ranking):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
         self.names_main |= self.searches  # a search shows which rows it found
-        if self.shown and entity is not None:
-            listed = self.shown
-        elif self.shown:
+        if self.shown:
             several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
-            names = self.names_main or self.ordering or several
+            names = entity is None and (self.names_main or self.ordering or several)
             amounts = [t.column for t in self.conditions.tests if not isinstance(t.condition, exp.EQ)]
             amounts = [c for c in amounts if c.is_measurable and c.relation is self.main]
             listed = [*named, *self.shown, *self.ordering] if names else [*self.shown, *amounts]
