@@ -162,7 +162,7 @@ class CatalogIndex:
         if len(words) > 1 and not found:  # "date of birth", "city mpg" of `MPG.city`
             said = frozenset(words) - _TIES
             for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
-                found[id(column)] = Named(column, _REORDERED)
+                found[id(column)] = Named(column, 1.0 if any(map(str.isdigit, words)) else _REORDERED)  # "2021 price"
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)

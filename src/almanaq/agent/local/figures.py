@@ -169,7 +169,7 @@ class Figures(Defined):
         elif column is self.world.index.name_of(self.main) and not distinct:
             options, unique = [("ROWS", 0.9), ("COUNT", 0.75)], self.world.is_unique(column)
             acts = self.sentence.has_kind("period") or any(item.how == "verb" for item in self.sentence.items)
-            if not (unique or acts or set(column.words) & set(relation_words(self.main))):
+            if column.kind == "text" and not (unique or acts or {*column.words} & {*relation_words(self.main)}):
                 options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "how many airports are there", of strikes
             self.choices.doubt(1.0 if unique else 0.5 if options[0][0] == "ROWS" else 0.9, "rows, or what several name")
         elif column.kind == "date" and not distinct:
@@ -187,6 +187,7 @@ class Figures(Defined):
             self._count_rows()
         else:
             self.counts = True
+            self.choices.doubt(1.0 if column.relation is self.main else 0.6, "values of what the rows lead to")
             self.measures.append(aggregate(chosen, column))
 
     # --- groups -----------------------------------------------------------------------------------------------
