@@ -235,8 +235,8 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        asks = folded[0] in ("do", "does", "did")  # "does A or B have more?", "more in A or in B?"
-        if token.folded in ("more", "fewer") and "or" in folded[0 if asks else first :] and "than" not in folded:
+        either = "or" in folded and "than" not in folded and "or" not in folded[max(first - 1, 0) : first + 2]
+        if token.folded in ("more", "fewer") and either:  # "more in A or B?", "do A or B have more?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None

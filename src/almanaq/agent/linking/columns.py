@@ -30,6 +30,7 @@ _LIST_MARKS = (", ", "; ", " | ", ";", "|", ",")
 _LISTS, _ITEMS = 0.15, 0.7
 _CALLING = re.compile(r"(?!.*(?:://|\bwww\.|\w@\w))(?=.*[^\W\d_]{3})(?!(?:.*\d){5})(?!(?:\S+\s+){8})")
 """What a name is like: with a word, but no address, long number or sentence."""
+_TALLIES = (("count",), ("number",), ("frequency",), ("freq",), ("n",))
 _CALLED_BY, _MOST_COMPARED = 0.8, 2000
 _CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
 _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
@@ -129,6 +130,18 @@ class LinkedColumn:
     def is_measurable(self) -> bool:
         """Whether its numbers can be compared and put together."""
         return self.kind == "number" and not self.is_identifier
+
+    @property
+    def tallies(self) -> bool:
+        """Whether it says how many cases a row stands for, by its name."""
+        return self.is_measurable and self.words in _TALLIES
+
+    @property
+    def sums(self) -> bool | None:
+        """Whether its numbers are summed up (True) or averaged (False), as far as its name says; else None."""
+        known, plural = english().sums(self.words), f"{self.words[-1]}s" if self.words else ""
+        things = self.name.casefold().endswith(plural or "-") and "int" in self.column.type.casefold()
+        return True if known is None and things and plural not in english().units else known
 
     @property
     def unit(self) -> str:

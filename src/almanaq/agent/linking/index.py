@@ -20,7 +20,7 @@ from almanaq.agent.linking.columns import (
     relation_words,
     with_values,
 )
-from almanaq.agent.linking.english import english, read_data, share_root
+from almanaq.agent.linking.english import english, read_data, share_root, verb_forms
 from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, name_stems, stem, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.terms import Term
@@ -41,7 +41,9 @@ _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _CALLED_SO = 0.95
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
-_TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
+_TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
+_REORDERED = 0.93
+"""How surely all words of a name in another order mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
@@ -68,7 +70,7 @@ def _spelled_out(word: str) -> str:
     """Return what a word of a column's name stands for: "weight" for `wt`, and for `bodywt`."""
     known = english().abbreviations
     ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
-    return stem(known.get(word) or next(ends, word))
+    return word if word in english().measured_words else stem(known.get(word) or next(ends, word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ class CatalogIndex:
         }
         self._named: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         self._holding: dict[str, list[LinkedColumn]] = defaultdict(list)
+        self._by_words: dict[frozenset[str], list[LinkedColumn]] = defaultdict(list)
         for column in self.all_columns():
             self._index_names(column)
         for relation in catalog.relations:
@@ -161,6 +164,10 @@ class CatalogIndex:
         """Return the columns that stems name, wholly or in part, the surest first."""
         found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
         called = {each.thing.relation.name for each in found.values() if each.sureness >= _CALLED_SO}  # type: ignore[union-attr]
+        if len(words) > 1 and not found:  # "date of birth", "city mpg" of `MPG.city`
+            said = frozenset(words) - _TIES
+            for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
+                found[id(column)] = Named(column, 1.0 if any(map(str.isdigit, words)) else _REORDERED)  # "2021 price"
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
@@ -188,6 +195,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
+            elif said in verb_forms(words[0]) and len(words) == 1:
+                found[id(column)] = Named(column, 0.77, "root")  # "ended" of `end_date`
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
             elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
@@ -253,28 +262,22 @@ class CatalogIndex:
                     head, tail = plain[0].removesuffix(end), known.abbreviations.get(end, end)
                     add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
                     add((head, tail), 0.9)
-        years = [w for w in words if w.isdigit()]
-        if len(years) == 1 and len(words) > 1:
-            for called in (trimmed, plain):
-                add((*years, *called), 1.0)
-                add((*called, "in", *years), 1.0)
-                add((*called, "for", *years), 0.95)
         add(plain, 0.92)
-        if len(plain) == 2:
-            add(reversed(plain), 0.92)  # the total cost is a `cost_total`
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
             add(plain[1:], 0.9)
         if len(trimmed) > 2 and "of" in trimmed[1:-1]:
-            at = trimmed.index("of")
-            add((*trimmed[at + 1 :], *trimmed[:at]), 0.9)  # "country of origin" is the origin country
-            add(trimmed[:at], 0.86)
+            add(trimmed[: trimmed.index("of")], 0.86)
         for name in other_names(column.column.description):
             add(name, 0.97)
         said = head_words(column.column.description)
         if said and len(said) < 4:
             add(said, 0.85)
+        for form in {frozenset(each) - _TIES for each in (words, plain)}:
+            self._by_words[form].append(column)
+        for noun in ("case", "incident") if column.tallies else ():
+            add((noun,), 0.93)
         for words, sure in forms.items():
             self._named[words].append(Named(column, sure, "" if sure > 0.9 else "described"))
         for word in set(column.words):
@@ -334,7 +337,8 @@ class CatalogIndex:
                 and noun not in held
                 and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
             ):
-                add((noun,), 0.75, "described")
+                for each in (noun, *known.synonyms.get(noun, ())):
+                    add((each,), 0.75, "described")
         if known.person_columns & held:
             others = [r for r in self.catalog.relations if r is not relation]
             alone = not any(known.person_columns & {w for c in self.columns[r.name] for w in c.words} for r in others)

@@ -423,10 +423,11 @@ def _other_forms(
         token = tokens[i]
         named = index.columns_like(token.folded)
         if named and token.folded not in _NOT_ALONE:
-            weight = named[0].sureness * (1.0 if i in gaps else 0.8)
+            padded = i + 1 in gaps and tokens[i + 1].stem in _padding_of(named[0])  # "reading score" of `read`
+            weight = (1 + padded) * named[0].sureness * (1.0 if i in gaps else 0.8)
             yield Span(
                 i,
-                i + 1,
+                i + 1 + padded,
                 "column",
                 tuple(n for n in named if n.sureness > named[0].sureness - 0.15),
                 weight,
@@ -440,10 +441,10 @@ def _other_forms(
             own = relation_words(relation)[-1:]
             whole = "".join(own)
             begins = whole.startswith(token.stem) or (len(own) == 1 and own[0].startswith(token.stem))
-            if len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
+            if len(token.stem) > 3 and whole != token.stem and whole.endswith(token.stem):
+                yield Span(i, i + 1, "table", (relation,), 0.9, "part")  # "strikes" of `birdstrikes`
+            elif len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
                 yield Span(i, i + 1, "table", (relation,), 0.8, "root")
-            elif len(token.stem) > 3 and own and own[-1].endswith(token.stem):
-                yield Span(i, i + 1, "table", (relation,), 0.92, "part")  # the strikes of `birdstrikes`
         if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
             yield Span(i, i + 1, "noun", (), 0.5, "row")
         elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):
@@ -489,7 +490,8 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
                 continue
             if not found:
                 break
-            named = inside[0].text[:1].isupper()
+            one = len({m.value for m in found}) == 1 and found[0].value.isupper()  # whose case tells nothing
+            named = inside[0].text[:1].isupper() or one
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break

@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form
-from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.local.draft import DOING, NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
@@ -28,7 +28,8 @@ _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
-    "listed table tables database data records located yet now currently".split()
+    "listed table tables database data records located yet now currently represented "
+    "covered".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -185,13 +186,16 @@ class Composer(Ranking):
             self._take_share(i)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
+            if self.conditions.is_named_again(i):
+                sentence.take(i)  # "missed the most games" of `Games Missed`
+                continue
             column = self.conditions.column(i, role="shown")
             if column is None:
                 continue
             if not self.world.is_single(self.main.name, column.relation.name):
                 continue
             if grouped and column.is_measurable:
-                sums = english().sums(column.words)
+                sums = column.sums
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
                 options = [("SUM", weights[0]), ("AVG", weights[1])]
@@ -344,7 +348,16 @@ class Composer(Ranking):
             if extra:  # beside groups, they are groups of their own
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
+        if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
+            return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))
         return self._rows(spec)
+
+    def _lists_amounts(self) -> bool:
+        """Return whether only amounts of many rows are asked for, which may mean their sum: "votes in Bern"."""
+        tests, opens = self.conditions.tests, self.sentence.items[0].kind in ("column", "value")
+        single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
+        amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
+        return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
 
     def _denies_rows(self) -> bool:
         """Return whether it is said that there are no such rows: "who has no open orders?"."""
@@ -435,13 +448,14 @@ class Composer(Ranking):
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
-        if not asks and not self.searches:
+        if not (asks or self.searches or any(item.how == "plural" for item in self.sentence.items)):  # "the doctors"
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
         people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        people |= named[0].words[-1].endswith(DOING) and named[0].column.type == "text"
         acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
         if first in ("who", "whom") and not self.shown and (not people or acts):
             self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
@@ -455,14 +469,13 @@ class Composer(Ranking):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
         self.names_main |= self.searches  # a search shows which rows it found
-        if self.shown and entity is not None:
-            listed = self.shown
-        elif self.shown:
-            compared_with = [t.column for t in self.conditions.tests if t.column.is_measurable and t.column in tested]
-            several = any(t.column is named[0] for t in self.conditions.tests)  # "the sales of Heron and of Teal"
-            named_too = self.names_main or self.ordering or several
-            listed = [*(named if named_too else ()), *self.shown, *self.ordering]
-            listed += compared_with if not self.searches else []
+        if self.shown:
+            several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
+            names = entity is None and (self.names_main or self.ordering or several)
+            listed = [*named, *self.shown, *self.ordering] if names else self.shown
+            if entity is None and not self.searches:  # what was compared is shown beside
+                amounts = [t.column for t in self.conditions.tests if not isinstance(t.condition, exp.EQ)]
+                listed = [*listed, *(c for c in amounts if c.is_measurable and c.relation is self.main)]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

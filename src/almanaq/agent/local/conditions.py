@@ -285,7 +285,8 @@ class Conditions(Presence):
         options: list[tuple[LinkedColumn, float]] = []
         beside = []
         for step, weight in ((-1, 1.0), (1, 1.0)):
-            k = sentence.neighbour(i, step, gap=4 if step < 0 else 2, stops=("with", "and") if step > 0 else ("and",))
+            over, stops = (("value",), ("with", "and")) if step > 0 else ((), ("and",))
+            k = sentence.neighbour(i, step, gap=4 if step < 0 else 2, stops=stops, over=over)
             if k is not None and sentence.items[k].kind == "column" and not sentence.used[k]:
                 column = self.column(k, lambda c: c.is_measurable, "number")
                 if column is not None:

@@ -16,9 +16,6 @@ from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
 
-_TALLIES = (("count",), ("number",), ("frequency",), ("n",))
-"""Names of columns that say how many things a row stands for."""
-
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
@@ -35,7 +32,7 @@ class Figures(Defined):
         over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative", "unknown")
         for i in list(sentence.of("aggregate")):
             function = sentence.items[i].meanings[0]
-            in_all = sentence.text(i).startswith("in ")
+            in_all = sentence.text(i) in ("in total", "in all", "all together")
             if in_all and (sentence.has_kind("count") or sentence.neighbour(i, 1) is not None):
                 sentence.take(i)  # "how many episodes in total"
                 continue
@@ -52,9 +49,14 @@ class Figures(Defined):
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
+                    if "per" in map(sentence.text, sentence.of("by")):  # "average number of cases per state"
+                        self.choices.doubt(0.5, "the mean of each, or of all")
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ("superlative",))
+                column = self._column_at(k, fits, "measure")
+            if column is None and function == "SUM":  # "sales in Bern in all"
+                k = next((j for j in sentence.of("column") if j < i and self._may_be(j, fits)), None)
                 column = self._column_at(k, fits, "measure")
             if column is not None and k is not None:
                 sentence.take(i)
@@ -91,8 +93,15 @@ class Figures(Defined):
                 continue
             if k is not None and sentence.items[k].kind in ("value", "missing", "not", "period"):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
-                k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
+                noun = sentence.items[after].kind if after is not None else ""
+                amount = after is not None and noun == "column" and self._may_be(after, lambda c: c.is_measurable)
+                k = after if amount or noun in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
+            rows = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
+            if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
+                sentence.take(k)  # "how many school districts"
+                self.choices.doubt(0.9, "a column before the rows")
+                kind, k = "table", k + 1
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
@@ -131,7 +140,7 @@ class Figures(Defined):
             pieces: any quantity counts, not only one called so.
         """
         columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
-        tally = next((c for c in columns if c.words in _TALLIES or (pieces and "quantity" in c.roles)), None)
+        tally = next((c for c in columns if c.tallies or (pieces and "quantity" in c.roles)), None)
         named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in self.sentence.items)
         if tally is None or named:
             return count()
@@ -173,8 +182,12 @@ class Figures(Defined):
             sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
         elif column is self.world.index.name_of(self.main) and not distinct:
-            options = [("ROWS", 0.9), ("COUNT", 0.75)]
-            self.choices.doubt(1.0 if self.world.is_unique(column) else 0.5, "rows, or what several rows name")
+            options, unique = [("ROWS", 0.9), ("COUNT", 0.75)], self.world.is_unique(column)
+            acts = self.sentence.has_kind("period") or any(item.how == "verb" for item in self.sentence.items)
+            named = column.kind == "text" and (len(column.words) == 1 or column.words[-1] == "name")
+            if named and not (unique or acts or {*column.words} & {*relation_words(self.main)}):
+                options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "how many airports are there", of strikes
+            self.choices.doubt(1.0 if unique else 0.5 if options[0][0] == "ROWS" else 0.9, "rows, or what several name")
         elif column.kind == "date" and not distinct:
             options = [("ROWS", 0.8), ("COUNT", 0.6)]
         elif column.kind == "boolean":
@@ -190,6 +203,7 @@ class Figures(Defined):
             self._count_rows()
         else:
             self.counts = True
+            self.choices.doubt(1.0 if column.relation is self.main else 0.6, "values of what the rows lead to")
             self.measures.append(aggregate(chosen, column))
 
     def _is_amount(self, column: LinkedColumn) -> bool:
@@ -209,6 +223,9 @@ class Figures(Defined):
             if k is None:
                 continue
             kind = sentence.items[k].kind
+            counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
+            if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
+                sentence.take(k)  # "the largest by number of students"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
@@ -58,6 +57,8 @@ class Ranking(Figures):
         named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
         if named is None or {"rating", "score", "grade", "review"} & set(named.words) or {"rating"} & named.roles:
             return up
+        if {"score", "rating"} & {token.stem for token in self.sentence.links.tokens}:
+            return up
         if set(named.words) & _HARM:
             return not up
         return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
@@ -86,6 +87,10 @@ class Ranking(Figures):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
                 return
+            if meant.extreme == "top" and meant.limit is not None and column.words[-1:] in (("rank",), ("ranking",)):
+                self.extra.append(exp.LTE(this=compared(column), expression=exp.Literal.number(meant.limit)))
+                self.ordering.append(column)
+                return
             if not self._measures(meant, column):
                 self.choices.doubt(0.6, f"{column.name} is measured otherwise")
             down = self._direction(meant, down, column)
@@ -98,7 +103,12 @@ class Ranking(Figures):
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
                 options += [((c, meant.measured[0][1]), 0.9) for c in dates]
             if not options:
-                sentence.used[i] = False
+                sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
+                if sized and self._group_by_subject():  # "which group is the smallest?"
+                    self.choices.doubt(0.85, "the largest by their number")
+                    self._rank_groups(count(), meant.measured[0][1] is (meant.extreme != "least"), meant)
+                else:
+                    sentence.used[i] = False
                 return
             column, down = self.choices.pick(("superlative", i), options)
             if meant.extreme == "least":
@@ -141,7 +151,7 @@ class Ranking(Figures):
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
             if column is not None:
                 if place != k:
-                    before = sentence.neighbour(place, -1, gap=2)
+                    before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"
                     self.choices.doubt(1.0 if said else 0.6, "ranked by a column far off")
                 return place, column
@@ -213,7 +223,7 @@ class Ranking(Figures):
             self.choices.doubt(0.6, "rows, or all with one number")
         grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
-            sums, mean = english().sums(column.words), self._take_mean()
+            sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
             options = [
                 ("row", 0.5 if mean else 0.9),

@@ -42,10 +42,8 @@ MARKED = {
     "several figures": 0.68,
     "kinds of rows": 0.68,
     "a column by part of its name, or by another word": 0.68,
-    "a column by the end of its name alone": 0.85,
 }
 """What each mark of wrong queries leaves of all probabilities: with 0.68, an answer must have had 0.96 without it."""
-_GUESSED = ("part", "synonym", "root")
 _WORTH = 0.08
 """Share of the likeliest option that another has at least, to be tried."""
 
@@ -115,25 +113,15 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
 
 def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
-    guessed = [s for s in links.covers[0] if s.kind == "column" and s.how in _GUESSED]
-    ends = [_names_end(span, links) for span in guessed]
+    named = [span for span in links.covers[0] if span.kind == "column"]
     has = (
         len(spec.conditions) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        not all(ends),
-        bool(ends) and all(ends),
+        any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named),
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
-
-
-def _names_end(span: Span, links: Links) -> bool:
-    """Return whether a part of a name is the end of it, and of no other column's: the state of `origin_state`."""
-    named = [each.thing for each in span.meanings if isinstance(each, Named)]
-    end = links.tokens[span.last - 1].stem
-    ends = [c for c in named if isinstance(c, LinkedColumn) and c.words[-1] == end]
-    return span.how == "part" and len(named) == len(ends) == 1
 
 
 def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
@@ -202,6 +190,7 @@ def _columns_found(reading: Reading, world: World) -> Columns | None:
     except (AlmanaqError, KeyError):
         return None
     columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
+    columns = tuple((*figures[0], *column) for column in columns) if figures else columns
     return (*figures, *columns) if columns else ()  # a figure of no rows is that of no others
 
 
