@@ -93,7 +93,13 @@ def test_a_server_that_takes_too_long_for_many_texts_is_asked_about_fewer(monkey
 
 
 @pytest.mark.parametrize("batch", [1, 6])
-@pytest.mark.parametrize("first", [HTML, Outcome(200, b""), Outcome(200, b"null"), Outcome(200, b"[1, 2]")])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(HTML, Outcome(200, b""), Outcome(200, b"null"), Outcome(200, b"[1, 2]"), Outcome(200, b'{"choices": {}}')),
+        *(Outcome(200, b'{"choices": [{"message": %s}]}' % message) for message in (b"null", b'"Yes"')),
+    ],
+)
 @pytest.mark.parametrize("wait", [0.0, 0.2])
 def test_an_odd_reply_that_comes_first_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, first: Outcome, wait: float, batch: int

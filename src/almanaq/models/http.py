@@ -174,13 +174,13 @@ class JsonServer:
         self._sessions = PerLoop(self._open_session)
 
     async def post(
-        self, path: str, content: Mapping[str, Any] | bytes | FormData, read: Callable[[bytes], None] | None = None
+        self, path: str, content: dict[str, Any] | bytes | FormData, read: Callable[[bytes], None] | None = None
     ) -> Reply:
         """POST JSON or a form to a path below the base address; raises NoReply where no reply came.
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
-        data = json.dumps(content).encode() if isinstance(content, Mapping) else content
+        data = json.dumps(content).encode() if isinstance(content, dict) else content
         return await self._send("POST", path, data, read)
 
     async def get(self, path: str, query: str = "") -> Reply:
