@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from almanaq.errors import ModelError, SourceError
-from almanaq.models.embedders.base import Vectors, as_embedder
+from almanaq.models.embedders.base import as_embedder
 from almanaq.models.private_files import UNUSABLE, add_column, find_rows, make_private
 from almanaq.models.protocols import Embedder
 
+Vectors = NDArray[np.float32]
 Kind = Literal["question", "document"]
 
 _CHUNK = 512  # texts embedded between two writes: the most that a killed process loses
