@@ -34,7 +34,7 @@ class ConcurrentModel:
         self.name = model.name
         self._model = model
         self._slots = PerLoop(lambda: asyncio.Semaphore(limit))
-        self._first = PerLoop(lambda: _FirstCalls(patience))
+        self._first = PerLoop(lambda: _FirstCalls(limit, patience))
         self._has_replied = not patience
 
     async def complete(self, prompt: Prompt) -> Completion:
@@ -68,11 +68,12 @@ class _FirstCalls:
     """The calls of an event loop to a model that has not replied yet.
 
     Few go out until there is a reply, or for `patience` seconds: an error that concerns all ends the others. Once a
-    request is refused, single texts go before those that share one: a text or the key may be at fault.
+    request is refused, a text or the key may be at fault: few go out until there is a reply, and single texts go before
+    those that share a request.
     """
 
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
+    def __init__(self, limit: int, patience: float) -> None:
+        self._limit, self._patience = limit, patience
         self._inside = self._out = self._refused = 0
         self._until: float | None = None
         self._problem: ModelError | None = None
@@ -92,23 +93,24 @@ class _FirstCalls:
         finally:
             self._inside -= 1
 
-    def _may_go(self, prompt: Prompt) -> bool:
+    def _may_go(self, prompt: Prompt, *, late: bool) -> bool:
         if self._has_replied or self._problem is not None:
             return True
-        waits_for_single = prompt.divisible and self._refused
-        # No more than those that still decide.
-        return not waits_for_single and self._out < min(_FIRST_AT_ONCE, _REFUSALS - self._refused)
+        if not self._refused:
+            return self._out < (self._limit if late else _FIRST_AT_ONCE)
+        if prompt.divisible:
+            return late and not self._out
+        return self._out < max(1, min(_FIRST_AT_ONCE, _REFUSALS - self._refused))  # no more than still decide
 
     async def _wait_for_turn(self, prompt: Prompt) -> None:
-        clock = asyncio.get_running_loop().time
-        while not self._may_go(prompt):
+        clock, late = asyncio.get_running_loop().time, False
+        while not self._may_go(prompt, late=late):
             if self._until is None:  # counted from here, as the first call may have loaded modules for long
                 self._until = clock() + self._patience
-            if clock() >= self._until:
-                return
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(self._until):
+                async with asyncio.timeout_at(None if late else self._until):
                     await self._changed.wait()
+            late = clock() >= self._until
 
     async def _send(self, make_call: Callable[[Prompt], Awaitable[Completion]], prompt: Prompt) -> Completion:
         self._out += 1
