@@ -279,7 +279,7 @@ def test_names_and_counts_are_found_in_what_the_tables_hold(tables, question, pa
 @pytest.mark.parametrize(
     ("tables", "question", "parts"),
     [
-        (WARD, "how many Fever cases were there in 1931?", ("SUM(count)", "COUNT(*)")),
+        (WARD, "how many Fever patients were there in 1931?", ("SUM(count)", "COUNT(*)")),
         (RECEIPTS, "checks by day", ("SUM(total_check)", "COUNT(*)")),
         (RECEIPTS, "how many checks do we have?", ("COUNT(*)",)),
         (HERONS, "how many herons have no eggs?", ("eggs = 0", "eggs IS NULL")),

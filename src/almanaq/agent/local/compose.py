@@ -473,7 +473,7 @@ class Composer(Ranking):
             several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
             names = entity is None and (self.names_main or self.ordering or several)
             listed = [*named, *self.shown, *self.ordering] if names else self.shown
-            if entity is None and not self.searches:  # what was compared is shown beside
+            if not self.searches:  # what was compared is shown beside
                 amounts = [t.column for t in self.conditions.tests if not isinstance(t.condition, exp.EQ)]
                 listed = [*listed, *(c for c in amounts if c.is_measurable and c.relation is self.main)]
         elif entity is not None and not self.ordering:
