@@ -14,10 +14,11 @@ from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
-from almanaq.agent.local.followups import goes_on, last_query, merge, names_anything
+from almanaq.agent.local.details import names_anything
+from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.recall import recall
-from almanaq.agent.local.references import refers, refers_within, turn_pattern
+from almanaq.agent.local.references import refers, turn_pattern
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
@@ -151,11 +152,6 @@ class LocalDialogue:
         world = self.world(catalog)
         return not history or not (refers(question, history, world) or goes_on(question) or _is_part(question, world))
 
-    def best_query(self, question: str, catalog: Catalog) -> str | None:
-        """Return the likeliest query of a question, however unsure; None where there is none."""
-        found = read(question, self.world(catalog))
-        return found[0].suql if found else None
-
     def readings(self, question: str, catalog: Catalog) -> list[Reading]:
         """Return the readings of a question alone, the likeliest first."""
         return read(question[:_LONGEST], self.world(catalog))
@@ -169,7 +165,7 @@ class LocalDialogue:
         refers_back = speaks_of or (bool(history) and goes_on(question))
         if refers_back and not goes_on(question):
             named = sure is not None and self._names_its_row(sure, world)
-            refers_back = not (named or refers_within(question, world))
+            refers_back = not named
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
@@ -178,12 +174,12 @@ class LocalDialogue:
             lost = names_anything(asked, world) or not self.stands_alone(asked, history[:-1], world.catalog)
         if last is not None:
             whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
-            searched = is_searched(world, world.catalog.relation(last[0].rows))
+            searched = is_searched(world, world.catalog.relation(last.rows))
             if whole is None:
                 narrows = _is_part(question, world, searched=searched)
             else:
                 narrows = searched and self._narrows(question, whole, world)
-            opens = not (refers_back or narrows or searched) and _may_go_on(question, last[0], world)
+            opens = not (refers_back or narrows or searched) and _may_go_on(question, last, world)
             merged = merge(question, history, world) if refers_back or narrows or opens else None
             merged = merged and with_ties(merged, world)
             if opens and merged is not None and whole is not None and merged.suql == whole.suql:
