@@ -352,7 +352,7 @@ def _exchange(turn: FollowUp) -> Edit | None:
     function = functions[0] if len(functions) == 1 and column is not None else None
     if function is not None and column is not None:
         new = replace(new, measures=(aggregate(function, column),))
-    conditions = merge_conditions(spec, new, world, keeps=turn.match("keeps") is not None)
+    conditions = merge_conditions(spec, new, world, keeps=turn.match("keeps") is not None and not turn.match("either"))
     equal = [(c, world.column_of(c)) for c in conditions if isinstance(c, exp.EQ) and not has_text(c)]
     names = [c for c, col in equal if col is not None and col.relation.name == spec.rows and world.is_unique(col)]
     one = [c for c in names if new.conditions and c not in new.conditions]  # more is said than the name of one row

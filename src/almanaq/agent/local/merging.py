@@ -12,7 +12,7 @@ from sqlglot import exp
 from almanaq.agent.history import Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import english
-from almanaq.agent.local.phrases import domain_of, matter_of
+from almanaq.agent.local.phrases import domain_of, matter_of, search_words
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.references import turn_pattern
 from almanaq.agent.local.spec import QuerySpec, columns_in, count, one_of, plain
@@ -23,6 +23,7 @@ from almanaq.suql.text_functions import has_text
 SURE, GUESSED = 0.95, 0.5
 """Probabilities of what the words of a turn say, and of what they may say."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_ANY_PLACE = re.compile(r"\bany (?:place|location|area)\b", re.IGNORECASE)
 _OF_TIME = {"year", "date", "month", "time", "period"}
 _OF_ROLES = {
     "price": {"price", "money", "budget", "cost"},
@@ -235,8 +236,9 @@ def fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, bool]:
 
 def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that words speak of; None where they speak of none."""
-    links, matter = world.link(said), matter_of(said, domain_of(world.catalog))
-    meant = [meaning for span in links.spans if span.kind in ("column", "value") for meaning in span.meanings]
+    links, matter = world.link(_ANY_PLACE.sub("anywhere", said)), matter_of(said, domain_of(world.catalog))
+    spans = (s for s in links.spans if s.kind in ("column", "value") and links.text(s) not in search_words().entity_words)
+    meant = [meaning for span in spans for meaning in span.meanings]
     values = {getattr(meaning, "value", "") for meaning in meant}
     words = {word for token in links.tokens for word in (token.folded, token.stem)}
     columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]

@@ -121,7 +121,7 @@ def refers(question: str, history: Sequence[Turn], world: World) -> bool:
 
     It does not where a pronoun stands for what the turn itself names: "countries with the peso as their currency".
     """
-    said, links = _without_expletives(question), world.link(question)
+    said, links = _without_expletives(question, world), world.link(question)
     shown = latest_shown(history, 1) is not None
     if shown and (_noun(said, world) is not None or _asks_columns(question, world)):
         return True
@@ -145,7 +145,7 @@ def refers(question: str, history: Sequence[Turn], world: World) -> bool:
 
 def resolve(question: str, history: Sequence[Turn], world: World) -> Reference | None:
     """Return the rows that a turn speaks of; None where nothing was shown that it could mean."""
-    said = _without_expletives(question)
+    said = _without_expletives(question, world)
     for name in ("numbered", "ordinal"):
         if found := turn_pattern(name).search(said):
             place = int(found[1]) - 1 if found[1].isdigit() else _PLACES[found[1]]
@@ -166,9 +166,11 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     return _refer(list_shown or turn, None, among[0], world) if among else None
 
 
-def _without_expletives(question: str) -> str:
-    """Return a turn in lower case, with blanks for "there" and "it" that mean no row."""
-    return turn_pattern("expletive").sub(lambda match: " " * len(match[0]), fold(question))
+def _without_expletives(question: str, world: World) -> str:
+    """Return a turn in lower case, with blanks for "there", "it" and, in a search, "she", which mean no row."""
+    searched = any(is_searched(world, relation) for relation in world.catalog.relations)
+    said = turn_pattern("expletive").sub(lambda match: " " * len(match[0]), fold(question))
+    return turn_pattern("people").sub(lambda match: " " * len(match[0]), said) if searched else said
 
 
 def latest_shown(history: Sequence[Turn], least: int) -> Turn | None:
