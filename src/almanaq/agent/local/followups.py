@@ -9,12 +9,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.agent.history import Turn
-from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
-from almanaq.agent.linking.english import SPELLED, Measured, english
-from almanaq.agent.linking.joins import table_of
+from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.english import SPELLED
 from almanaq.agent.linking.words import fold
 from almanaq.agent.local.conditions import SIGNS
-from almanaq.agent.local.details import ask_of_rows, remove_reference
 from almanaq.agent.local.merging import (
     GUESSED,
     SURE,
@@ -23,7 +21,6 @@ from almanaq.agent.local.merging import (
     denies_of_things,
     fill_year,
     join_alternatives,
-    leaves_out_rows,
     list_kinds_as_rows,
     list_rows,
     merge_conditions,
@@ -33,34 +30,15 @@ from almanaq.agent.local.merging import (
 )
 from almanaq.agent.local.presence import denied
 from almanaq.agent.local.reading import Reading
-from almanaq.agent.local.references import (
-    Reference,
-    find_again,
-    last_rows,
-    literal,
-    resolve,
-    turn_pattern,
-)
-from almanaq.agent.local.spec import (
-    QuerySpec,
-    aggregate,
-    columns_in,
-    compared,
-    count,
-    has_item,
-    number,
-    order_of_groups,
-    plain,
-    read_spec,
-    write_spec,
-)
+from almanaq.agent.local.references import last_rows, literal, resolve, turn_pattern
+from almanaq.agent.local.shown import ask_of_rows, compare_with_shown, fill_same, find_others, less_or_more
+from almanaq.agent.local.spec import QuerySpec, aggregate, count, number, order_of_groups, plain, read_spec, write_spec
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
 _PARTS = re.compile(r"[,.;]\s+(?:(?:so|and|but|then)\s+)?")
-_FANCY = {"better": "good", "worse": "bad"} | dict.fromkeys(("fancy", "pricey", "pricy", "upscale"), "expensive")
 _GOES_ON = ("goes_on", "another", "gives_up", "drop", "count", "first", "sort", "most", "rest")
 
 
@@ -68,7 +46,7 @@ def goes_on(question: str) -> bool:
     """Return whether a turn says by its words that it goes on from the one before."""
     said = question.strip()
     says = any(turn_pattern(name).search(said) for name in _GOES_ON)
-    return says or asks_to_list(said) or _less_or_more(said) is not None
+    return says or asks_to_list(said) or less_or_more(said) is not None
 
 
 def asks_to_list(question: str) -> bool:
@@ -86,9 +64,9 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     last = last_query(history, world)
     if last is None:
         return None
-    turn = _fill_same(FollowUp(question.strip(), last, history, world))
-    edits = (edit(turn) for edit in _EDITS)
-    found = next((edit for edit in edits if edit is not None), None)
+    turn = fill_same(FollowUp(question.strip(), last, history, world))
+    edits = (_count, _rank, _bound, _of_groups, _drop, find_others, _list, _give_up, compare_with_shown, _ask_of_shown)
+    found = next((found for edit in (*edits, _exchange) if (found := edit(turn)) is not None), None)
     if found is None or found.spec is None:
         return None
     try:
@@ -197,68 +175,6 @@ def _drop(turn: FollowUp) -> Edit | None:
     return Edit(dropped, SURE if every["of"] else GUESSED) if every and dropped is not None else None
 
 
-def _fill_same(turn: FollowUp) -> FollowUp:
-    """Return a turn with the value in the place of "the same city", after the search for all of that city."""
-    same, reference = turn.match("same"), resolve(turn.said, turn.history, turn.world)
-    shown = reference or last_rows(turn.history, turn.world)
-    if same is None or shown is None:
-        return turn
-    columns = turn.world.columns(shown.relation)
-    asked = next((c for c in columns if same[1].casefold() in c.roles | set(c.words)), None)
-    values = set(map(str, _cells(asked, shown, turn.world))) if asked is not None else ()
-    if len(values) != 1:
-        return turn
-    said = f"{turn.said[: same.start()]}{next(iter(values))}{turn.said[same.end() :]}"
-    spec = turn.spec if turn.is_search else replace(turn.spec, order=(), limit=None)
-    return replace(turn, said=remove_reference(said, reference) if reference else said, spec=spec)
-
-
-def _cells(column: LinkedColumn, shown: Reference, world: World) -> list[object]:
-    """Return the values that a column has in rows that were shown; [] where these are not found again."""
-    if shown.conditions is None or world.run is None:
-        return []
-    query = QuerySpec(shown.relation, (plain(column),), (), shown.conditions)
-    return [row[0] for row in world.run(write_spec(query, world.graph, world.dialect))]
-
-
-def _others(turn: FollowUp) -> Edit | None:
-    """Other rows than those shown, with what the turn names; of the kinds of one of them where it asks for such."""
-    spec, world, said = turn.spec, turn.world, turn.said
-    alike = turn.match("alike")
-    if spec.gives_figures or not (alike or turn.match("another")):
-        return None
-    if alike is None:
-        return Edit(_leave_out_shown(turn)) if _less_or_more(said) is None else None
-    reference = resolve(said, turn.history, world)
-    shown = reference or last_rows(turn.history, world)
-    kinds = next((c for c in world.columns(spec.rows) if c.column.array and c.kind == "text"), None)
-    said = f"{said[: alike.start()]} {said[alike.end() :]}"
-    if shown is not None and shown.single and kinds is not None:
-        held = [item for cell in _cells(kinds, shown, world) if isinstance(cell, list | tuple) for item in cell]
-        kept = [c for c in spec.conditions if world.column_of(c) is not kinds]
-        spec = spec.with_conditions([*kept, exp.or_(*(has_item(kinds, item) for item in held))] if held else kept)
-    turn = replace(turn, said=remove_reference(said, reference) if reference else said, spec=spec)
-    others = _leave_out_shown(turn)
-    closer = others and _compare_with_shown(replace(turn, spec=others))
-    return replace(closer or Edit(others), probability=SURE if turn.is_search else GUESSED)
-
-
-def _leave_out_shown(turn: FollowUp) -> QuerySpec | None:
-    """Return the same, with what a turn names, without the rows that were shown; None where nothing tells which."""
-    spec, world = turn.spec, turn.world
-    columns = world.columns(spec.rows)
-    merged = merge_conditions(spec, turn.conditions_named(turn.said), world)
-    others = [c for c in merged if world.column_of(c) not in name_columns(columns)]  # besides the row spoken of
-    if others and others != merged:
-        spec = replace(spec, columns=tuple(map(plain, fact_columns(columns, ()))))
-    shown_before = [t for t in turn.history if t.shown and t.shown.relation == spec.rows and t.kind != "detail"]
-    shown = [find_again(each, world) for each in shown_before]
-    if None in shown:
-        return None
-    kept = [c for c in others or merged if not leaves_out_rows(c)]
-    return spec.with_conditions([*kept, *(exp.Not(this=each) for each in shown if each)])
-
-
 def _list(turn: FollowUp) -> Edit | None:
     """All rows that were found, or that a figure is of."""
     return Edit(list_rows(turn.spec, turn.world)) if asks_to_list(turn.said) else None
@@ -277,47 +193,6 @@ def _give_up(turn: FollowUp) -> Edit | None:
     rest = ", ".join(others)
     found = _exchange(replace(turn, said=rest, spec=spec)) if rest else None
     return found or Edit(spec, unused=(rest,) if rest else ())
-
-
-def _less_or_more(said: str) -> tuple[Measured, bool] | None:
-    """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
-    if re.search(r"\b(?:than|or)\b", said):
-        return None  # it says with what it compares
-    for match in turn_pattern("comparative").finditer(said):  # as it is written: "Easter Island" compares nothing
-        word = fold(match["er"] or match["base"])
-        word = _FANCY.get(word, word)
-        measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
-        if measured:
-            return measured, bool(match["less"])
-    return None
-
-
-def _compare_with_shown(turn: FollowUp) -> Edit | None:
-    """The rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
-    spec, world, wanted = turn.spec, turn.world, _less_or_more(turn.said)
-    which = turn.match("which") is not None
-    shown = last_rows(turn.history, world, 2 if which else 1) if wanted is not None else None
-    if wanted is None or shown is None or shown.conditions is None:
-        return None
-    found = world.index.measured_by(wanted[0], [spec.rows])
-    if spec.gives_figures or shown.relation != spec.rows or not found:
-        return None
-    column, up = found[0][0], found[0][1] is not wanted[1]
-    own = compared(column)
-    if which:  # of those shown
-        best = replace(spec.with_conditions(shown.conditions), order=((own, up),), limit=1)
-        return Edit(best, GUESSED if best.conditions == spec.conditions else SURE)
-    bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
-    of_shown = exp.select(bound).from_(table_of(spec.rows)).where(*shown.conditions)
-    test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
-    same = (column.relation.name, column.name)
-    also = turn.conditions_named(turn.said)  # "something cheaper in Bern"
-    also = also.with_conditions(c for c in also.conditions if same not in columns_in(c))
-    kept = [c for c in merge_conditions(spec, also, world) if same not in columns_in(c)]
-    if kept == [*shown.conditions]:  # none of all found is more than all of them
-        ordered = replace(spec, order=((own, up),))
-        return Edit(ordered, GUESSED)
-    return Edit(replace(spec.with_conditions([*kept, test]), order=(), limit=spec.limit if turn.is_search else None))
 
 
 def _ask_of_shown(turn: FollowUp) -> Edit | None:
@@ -374,19 +249,3 @@ def _exchange(turn: FollowUp) -> Edit | None:
         of_rows and new.order and any(span.kind == "table" for span in cover),
     )
     return Edit(made, min(best.probability, GUESSED if any(doubts) else 1.0))
-
-
-_EDITS = (
-    _count,
-    _rank,
-    _bound,
-    _of_groups,
-    _drop,
-    _others,
-    _list,
-    _give_up,
-    _compare_with_shown,
-    _ask_of_shown,
-    _exchange,
-)
-"""What a turn may do to the query before it; the first that it does, by its words, is meant."""

@@ -80,7 +80,10 @@ class Edit:
 
 
 def replace_parts(old: QuerySpec, new: QuerySpec, world: World) -> QuerySpec | None:
-    """Return a query with the parts of another one, but for conditions, in the place of its own; None where they clash."""
+    """Return a query with the parts of another one in the place of its own; None where they clash.
+
+    Conditions stay: `merge_conditions` merges these.
+    """
     made = old
     if new.measures and not (old.measures and new.groups and new.measures == (count(),)):
         made = replace(made, measures=new.measures, columns=(), distinct=False, order=(), limit=None)
@@ -237,8 +240,8 @@ def fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, bool]:
 def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that words speak of; None where they speak of none."""
     links, matter = world.link(_ANY_PLACE.sub("anywhere", said)), matter_of(said, domain_of(world.catalog))
-    spans = (s for s in links.spans if s.kind in ("column", "value") and links.text(s) not in search_words().entity_words)
-    meant = [meaning for span in spans for meaning in span.meanings]
+    spans = [span for span in links.spans if links.text(span).casefold() not in search_words().entity_words]
+    meant = [meaning for span in spans if span.kind in ("column", "value") for meaning in span.meanings]
     values = {getattr(meaning, "value", "") for meaning in meant}
     words = {word for token in links.tokens for word in (token.folded, token.stem)}
     columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]

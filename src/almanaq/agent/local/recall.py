@@ -73,14 +73,10 @@ def recall(question: str, known: str, suql: str, world: Callable[[], World], tod
 def _may_differ_in_values(asked: Sequence[Token], tokens: Sequence[Token], known: str, suql: str, today: date) -> bool:
     """Return whether the words that a question lacks may stand for literals: cheap, as thousands may be known."""
     explained = {*(token.stem for token in asked), *stems(suql), *value_key(suql).split()}
-    missing = {
-        i
-        for i, token in enumerate(tokens)
-        if _counts(token) and not {token.stem, token.folded} & explained and number_at(tokens, i) is None
-    }
-    if missing:
-        missing -= {i for first, last, _ in _periods(tokens, known, today) for i in range(first, last)}
-    return not missing
+    lacking = (i for i, t in enumerate(tokens) if _counts(t) and not {t.stem, t.folded} & explained)
+    missing = [i for i in lacking if number_at(tokens, i) is None]
+    in_periods = {i for first, last, _ in _periods(tokens, known, today) for i in range(first, last)} if missing else ()
+    return all(i in in_periods for i in missing)
 
 
 def _said(tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -147,10 +143,8 @@ def _find_slots(
         at = [(i, j) for i in range(len(tokens)) for j in range(i + 1, min(i + _LONGEST, len(tokens)) + 1)
               if tokens[i].is_word and tokens[j - 1].is_word and _spells(tokens[i:j], known, text)]  # fmt: skip
         own = [(place, one) for place, one in literals if one.is_string and one.name == text]
-        columns = {column.sql() if (column := _column_of(one)) is not None else "" for _, one in own}
-        if len(at) == 1 and len(columns) == 1 and "" not in columns:
-            column = _column_of(own[0][1])
-            assert column is not None
+        columns = {_column_of(one) for _, one in own}
+        if len(at) == len(columns) == 1 and (column := columns.pop()) is not None:
             slots.append(_Slot(*at[0], _value_reader([place for place, _ in own], text, column, tree, world)))
     slots.sort(key=lambda slot: slot.first)
     overlap = any(one.last > other.first for one, other in pairwise(slots))
@@ -174,9 +168,7 @@ def _periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[tu
     """Yield the longest spans of days that a question names."""
     spans = [s for s in periods(tokens, question, today) if s.kind == "period"]
     for span in spans:
-        if not any(
-            s is not span and s.first <= span.first and span.last <= s.last and s.size > span.size for s in spans
-        ):
+        if not any(s.first <= span.first and span.last <= s.last and s.size > span.size for s in spans):
             yield span.first, span.last, span.meanings[0]
 
 

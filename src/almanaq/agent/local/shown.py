@@ -1,4 +1,4 @@
-"""What is asked of rows that were shown: their columns, what their texts say, and rows that belong to them."""
+"""What a turn says of rows that were shown: what it asks of them, and that it wants others, like them, or cheaper."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
-from almanaq.agent.linking.english import english
+from almanaq.agent.linking.english import Measured, english
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.merging import Edit, FollowUp
+from almanaq.agent.local.merging import (
+    GUESSED,
+    SURE,
+    Edit,
+    FollowUp,
+    leaves_out_rows,
+    merge_conditions,
+)
 from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.reading import read
-from almanaq.agent.local.references import Reference, turn_pattern
-from almanaq.agent.local.spec import QuerySpec, answer, plain, read_spec
+from almanaq.agent.local.references import Reference, find_again, last_rows, resolve, turn_pattern
+from almanaq.agent.local.spec import QuerySpec, answer, columns_in, compared, has_item, plain, read_spec, write_spec
 from almanaq.agent.local.texts import is_searched, prose_for
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
+_FANCY = {"better": "good", "worse": "bad"} | dict.fromkeys(("fancy", "pricey", "pricy", "upscale"), "expensive")
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 
 
@@ -146,3 +155,106 @@ def _put_to_row(said: str, reference: Reference, relation: str) -> str:
     asked = re.sub(r"\b(are|do|have|were)(?= this)", lambda m: _OF_ONE[m[1].casefold()], asked, flags=re.IGNORECASE)
     asked = re.sub(r"\b(?:my|our)\b", "your", re.sub(r"\b(?:me|us|I|we)\b", "you", asked))
     return asked[:1].lower() + asked[1:] + "?"
+
+
+def fill_same(turn: FollowUp) -> FollowUp:
+    """Return a turn with the value in the place of "the same city", after the search for all of that city."""
+    same, reference = turn.match("same"), resolve(turn.said, turn.history, turn.world)
+    shown = reference or last_rows(turn.history, turn.world)
+    if same is None or shown is None:
+        return turn
+    columns = turn.world.columns(shown.relation)
+    asked = next((c for c in columns if same[1].casefold() in c.roles | set(c.words)), None)
+    values = set(map(str, _cells(asked, shown, turn.world))) if asked is not None else ()
+    if len(values) != 1:
+        return turn
+    said = f"{turn.said[: same.start()]}{next(iter(values))}{turn.said[same.end() :]}"
+    spec = turn.spec if turn.is_search else replace(turn.spec, order=(), limit=None)
+    return replace(turn, said=remove_reference(said, reference) if reference else said, spec=spec)
+
+
+def _cells(column: LinkedColumn, shown: Reference, world: World) -> list[object]:
+    """Return the values that a column has in rows that were shown; [] where these are not found again."""
+    if shown.conditions is None or world.run is None:
+        return []
+    query = QuerySpec(shown.relation, (plain(column),), (), shown.conditions)
+    return [row[0] for row in world.run(write_spec(query, world.graph, world.dialect))]
+
+
+def find_others(turn: FollowUp) -> Edit | None:
+    """Other rows than those shown, with what the turn names; of the kinds of one of them where it asks for such."""
+    spec, world, said = turn.spec, turn.world, turn.said
+    alike = turn.match("alike")
+    if spec.gives_figures or not (alike or turn.match("another")):
+        return None
+    if alike is None:
+        return Edit(_leave_out_shown(turn)) if less_or_more(said) is None else None
+    reference = resolve(said, turn.history, world)
+    shown = reference or last_rows(turn.history, world)
+    kinds = next((c for c in world.columns(spec.rows) if c.column.array and c.kind == "text"), None)
+    said = f"{said[: alike.start()]} {said[alike.end() :]}"
+    if shown is not None and shown.single and kinds is not None:
+        held = [item for cell in _cells(kinds, shown, world) if isinstance(cell, list | tuple) for item in cell]
+        kept = [c for c in spec.conditions if world.column_of(c) is not kinds]
+        spec = spec.with_conditions([*kept, exp.or_(*(has_item(kinds, item) for item in held))] if held else kept)
+    turn = replace(turn, said=remove_reference(said, reference) if reference else said, spec=spec)
+    others = _leave_out_shown(turn)
+    closer = others and compare_with_shown(replace(turn, spec=others))
+    return replace(closer or Edit(others), probability=SURE if turn.is_search else GUESSED)
+
+
+def _leave_out_shown(turn: FollowUp) -> QuerySpec | None:
+    """Return the same, with what a turn names, without the rows that were shown; None where nothing tells which."""
+    spec, world = turn.spec, turn.world
+    columns = world.columns(spec.rows)
+    merged = merge_conditions(spec, turn.conditions_named(turn.said), world)
+    others = [c for c in merged if world.column_of(c) not in name_columns(columns)]  # besides the row spoken of
+    if others and others != merged:
+        spec = replace(spec, columns=tuple(map(plain, fact_columns(columns, ()))))
+    shown_before = [t for t in turn.history if t.shown and t.shown.relation == spec.rows and t.kind != "detail"]
+    shown = [find_again(each, world) for each in shown_before]
+    if None in shown:
+        return None
+    kept = [c for c in others or merged if not leaves_out_rows(c)]
+    return spec.with_conditions([*kept, *(exp.Not(this=each) for each in shown if each)])
+
+
+def less_or_more(said: str) -> tuple[Measured, bool] | None:
+    """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    if re.search(r"\b(?:than|or)\b", said):
+        return None  # it says with what it compares
+    for match in turn_pattern("comparative").finditer(said):  # as it is written: "Easter Island" compares nothing
+        word = fold(match["er"] or match["base"])
+        word = _FANCY.get(word, word)
+        measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
+        if measured:
+            return measured, bool(match["less"])
+    return None
+
+
+def compare_with_shown(turn: FollowUp) -> Edit | None:
+    """The rows that have more, or less, than those shown: "something cheaper", "a better rated one?"."""
+    spec, world, wanted = turn.spec, turn.world, less_or_more(turn.said)
+    which = turn.match("which") is not None
+    shown = last_rows(turn.history, world, 2 if which else 1) if wanted is not None else None
+    if wanted is None or shown is None or shown.conditions is None:
+        return None
+    found = world.index.measured_by(wanted[0], [spec.rows])
+    if spec.gives_figures or shown.relation != spec.rows or not found:
+        return None
+    column, up = found[0][0], found[0][1] is not wanted[1]
+    own = compared(column)
+    if which:  # of those shown
+        best = replace(spec.with_conditions(shown.conditions), order=((own, up),), limit=1)
+        return Edit(best, GUESSED if best.conditions == spec.conditions else SURE)
+    bound = exp.Max(this=own.copy()) if up else exp.Min(this=own.copy())
+    of_shown = exp.select(bound).from_(table_of(spec.rows)).where(*shown.conditions)
+    test = (exp.GT if up else exp.LT)(this=own, expression=of_shown.subquery())
+    same = (column.relation.name, column.name)
+    also = turn.conditions_named(turn.said)  # "something cheaper in Bern"
+    also = also.with_conditions(c for c in also.conditions if same not in columns_in(c))
+    kept = [c for c in merge_conditions(spec, also, world) if same not in columns_in(c)]
+    if kept == [*shown.conditions]:  # none of all found is more than all of them
+        ordered = replace(spec, order=((own, up),))
+        return Edit(ordered, GUESSED)
+    return Edit(replace(spec.with_conditions([*kept, test]), order=(), limit=spec.limit if turn.is_search else None))
