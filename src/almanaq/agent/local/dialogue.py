@@ -267,7 +267,7 @@ def _searches(reading: Reading, world: World) -> bool:
 
 def _is_part(question: str, world: World, *, searched: bool = False) -> bool:
     """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
-    first, names = _opening(question, world)
+    first, names = _opening(question, world, searched=searched)
     asking = _QUESTION_WORDS if searched else _BEGINNINGS
     return first not in asking and not names and (searched or len(world.link(question).tokens) <= _FEW)
 
@@ -287,10 +287,10 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     return found and not of_all and not {"table", "noun", "unknown"} & {*said}
 
 
-def _opening(question: str, world: World) -> tuple[str, bool]:
-    """Return the first word of a turn, and whether it calls rows by their noun."""
-    links = world.link(question)
-    names = any(span.kind in ("table", "noun") for span in (links.covers[0] if links.covers else ()))
+def _opening(question: str, world: World, *, searched: bool = False) -> tuple[str, bool]:
+    """Return the first word of a turn, and whether it calls rows by their noun; in a search, other nouns are wishes."""
+    links, nouns = world.link(question), ("table",) if searched else ("table", "noun")
+    names = any(span.kind in nouns for span in (links.covers[0] if links.covers else ()))
     return links.tokens[0].folded if links.tokens else "", names
 
 
