@@ -17,7 +17,7 @@ from almanaq.agent.linking.words import fold
 from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.recall import recall
-from almanaq.agent.local.references import refers, turn_pattern
+from almanaq.agent.local.references import PLACES, refers, turn_pattern
 from almanaq.agent.local.shown import names_anything
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
@@ -56,7 +56,6 @@ _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
 )
 """What comes before a question of its own: "Is there one? Which?" and "Which farm is it? Give its name" are one."""
-_PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
 class LocalDialogue:
@@ -109,12 +108,9 @@ class LocalDialogue:
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
         """Return whether a turn is small talk; all else is the parser's to read."""
-        kind = small_talk(question)
-        if kind is None or (history and history[-1].offered and _find_choice(question, history[-1]) is not None):
-            return "new"
-        if answer_about_source(question, catalog) is not None:
-            return "new"
-        return "talk"
+        chosen = bool(history) and _find_choice(question, history[-1]) is not None
+        asks = small_talk(question) is None or chosen or answer_about_source(question, catalog) is not None
+        return "new" if asks else "talk"
 
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
@@ -159,13 +155,11 @@ class LocalDialogue:
     def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
         alone = read(question, world)
         best = alone[0] if alone else None
-        sure = best if best is not None and self._is_sure(best, world) else None
+        sure = best if best is not None and best.probability >= self._least(best, world) else None
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
-        refers_back = speaks_of or (bool(history) and goes_on(question))
-        if refers_back and not goes_on(question):
-            named = sure is not None and self._names_its_row(sure, world)
-            refers_back = not named
+        names_row = sure is not None and self._names_its_row(sure, world)
+        refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
@@ -229,12 +223,9 @@ class LocalDialogue:
         return any(c is not None and c is world.index.name_of(c.relation) for c in columns)
 
     def _least(self, reading: Reading, world: World) -> float:
+        """Return the probability from which a reading is the answer."""
         searched = _searches(reading, world) and not reading.spec.groups
         return min(_SEARCHED, self._confidence) if searched else self._confidence
-
-    def _is_sure(self, best: Reading, world: World) -> bool:
-        """Return whether a reading is sure enough to be the answer."""
-        return best.probability >= self._least(best, world)
 
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
@@ -305,5 +296,5 @@ def _find_choice(question: str, last: Turn) -> str | None:
     match = _CHOICE.fullmatch(fold(question).strip())
     if match is None or not last.offered or (match["word"] and last.suql):  # "the first one" of the rows shown
         return None
-    place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
+    place = int(match["digit"]) - 1 if match["digit"] else PLACES.get(match["word"], 0)
     return last.offered[place] if place < len(last.offered) else None

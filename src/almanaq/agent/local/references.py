@@ -25,7 +25,8 @@ from almanaq.suql.text_functions import has_text
 from almanaq.text.hours import find_hours
 
 _LISTED = ("first second third fourth fifth", "1st 2nd 3rd 4th 5th", "one two three four five")
-_PLACES = {word: i for words in _LISTED for i, word in enumerate(words.split())} | {"last": -1}
+PLACES = {word: i for words in _LISTED for i, word in enumerate(words.split())} | {"last": -1}
+"""The places in a list that words name."""
 _MOST_KEPT = 100
 """Rows that a query lists by their keys at most."""
 _SEVERAL = frozenset(("these", "those", "both", "either"))
@@ -148,7 +149,7 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     said = _without_expletives(question, world)
     for name in ("numbered", "ordinal"):
         if found := turn_pattern(name).search(said):
-            place = int(found[1]) - 1 if found[1].isdigit() else _PLACES[found[1]]
+            place = int(found[1]) - 1 if found[1].isdigit() else PLACES[found[1]]
             turn = latest_shown(history, max(place + 1, 2)) or latest_shown(history, max(place + 1, 1))
             return _refer(turn, place, found[0], world) if turn else None
     turn, list_shown = latest_shown(history, 1), latest_shown(history, 2)

@@ -50,7 +50,8 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
 
     if prose is not None and (single or searched) and turn_pattern("about_what").search(rest):
         return show(*names, answer(prose, question))
-    only_refers = single and _says_nothing(turn_pattern("cues").sub("", said), reference)
+    content = re.findall(r"\w+", fold(remove_reference(turn_pattern("cues").sub("", said), reference)))
+    only_refers = single and all(word in english().silent - {"where", "how"} for word in content)  # "and the first?"
     if single and (only_refers or turn.match("more_about")):
         summary = [] if prose is None else [exp.Anonymous(this="summary", expressions=[plain(prose)])]
         asked = _last_asked(turn) if only_refers else ()
@@ -112,12 +113,6 @@ def _columns_asked(turn: FollowUp, reference: Reference) -> list[LinkedColumn]:
     role = next((role for role, is_asked in asked.items() if is_asked), "")
     known = english().silent | serving | search_words().ignored | search_words().quality | hours
     return [] if words - known else [c for c in turn.world.columns(reference.relation) if role in c.roles]
-
-
-def _says_nothing(said: str, reference: Reference) -> bool:
-    """Return whether a turn is nothing but "the first?"."""
-    rest = re.findall(r"\w+", fold(remove_reference(said, reference)))
-    return all(word in english().silent and word not in ("where", "how") for word in rest)
 
 
 def names_anything(said: str, world: World) -> bool:
