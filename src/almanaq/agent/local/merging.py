@@ -120,12 +120,12 @@ def merge_conditions(old: QuerySpec, new: QuerySpec, world: World, *, keeps: boo
         elif has_text(condition):
             gone = any(columns_in(condition) == columns_in(c) for c in new.conditions)
         else:
-            gone = any(_replaces(c, condition) for c in new.conditions) and not is_other_edge(condition, new)
+            gone = any(_replaces(c, condition) for c in new.conditions) and not _is_other_edge(condition, new)
             gone = gone and not (keeps and column is not None and (column.column.array or column.mark))
         if not gone:
             kept.append(condition)
     if len(kept) < len(old.conditions):
-        kept = [each for each in kept if not compares_with_shown(each)]
+        kept = [each for each in kept if not _compares_with_shown(each)]
     # "Without the music" after "with live music" asks for none, and gives the wish up.
     given_up = [c for c in new.conditions if c.text("expression") == "No" and _contradicts(c, old.conditions, world)]
     return [*kept, *(c for c in new.conditions if c not in given_up)]
@@ -141,7 +141,7 @@ def _replaces(new: exp.Expr, old: exp.Expr) -> bool:
     return not (several and new.expression in old.find_all(exp.Literal))
 
 
-def is_other_edge(condition: exp.Expr, new: QuerySpec) -> bool:
+def _is_other_edge(condition: exp.Expr, new: QuerySpec) -> bool:
     """Return whether a day is the other end of a period than one that is named: "until June" after "since March"."""
     named = [c for c in new.conditions if isinstance(c, exp.GTE | exp.LT) and c.this == condition.this]
     if len(named) != 1 or isinstance(condition, type(named[0])) or _day_of(condition) is None:
@@ -181,7 +181,7 @@ def leaves_out_rows(condition: exp.Expr) -> bool:
     return keys and inner is not None and inner.this.name.casefold().endswith("id")
 
 
-def compares_with_shown(condition: exp.Expr) -> bool:
+def _compares_with_shown(condition: exp.Expr) -> bool:
     """Return whether a condition compares with rows that were shown, and ends with their search."""
     inner = condition.find(exp.Subquery)
     return inner is not None and isinstance(condition, exp.GT | exp.LT) and inner.find(exp.Max, exp.Min) is not None
@@ -261,7 +261,7 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     left = [_keep_others(each, values) if is_meant(each) else each for each in spec.conditions]
     if left == list(spec.conditions):
         return None
-    return spec.with_conditions(each for each in left if each is not None and not compares_with_shown(each))
+    return spec.with_conditions(each for each in left if each is not None and not _compares_with_shown(each))
 
 
 def _values_in(condition: exp.Expr) -> set[str]:
