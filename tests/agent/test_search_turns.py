@@ -205,6 +205,14 @@ def test_what_people_say_is_asked_of_the_rows_shown(hotels: almanaq.Connection, 
     assert "'what do people say about the breakfast?'" in (reply.suql or "")
 
 
+def test_all_is_told_of_a_row_also_after_a_question_about_others(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    asked = chat.ask("what else do they say about the pool?").suql or ""
+    assert "'what else do they say about the pool?'" in asked
+    assert "summary(reviews)" in (chat.ask("tell me about the first one").suql or "")
+
+
 def test_a_greeting_asks_for_nothing(hotels: almanaq.Connection) -> None:
     assert hotels.ask("Hi there, hotels in Salem").suql == hotels.ask("hotels in Salem").suql
 

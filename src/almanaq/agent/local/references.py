@@ -123,8 +123,11 @@ def refers(question: str, history: Sequence[Turn], world: World) -> bool:
     It does not where a pronoun stands for what the turn itself names: "countries with the peso as their currency".
     """
     said, links = _without_expletives(question, world), world.link(question)
-    shown = latest_shown(history, 1) is not None
-    if shown and (_noun(said, world) is not None or _asks_columns(question, world)):
+    turn = latest_shown(history, 1)
+    shown = world.catalog.find(turn.shown.relation) if turn is not None and turn.shown is not None else None
+    if shown is not None and (_noun(said, world) is not None or _asks_columns(question, world)):
+        return True
+    if shown is not None and is_searched(world, shown) and turn_pattern("opinions").search(said):
         return True
     if any(turn_pattern(name).search(said) for name in ("numbered", "among")):
         return True

@@ -43,7 +43,8 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
     names = [plain(c) for c in name_columns(columns)]
     searched = is_searched(world, relation)
     rest, prose = remove_reference(said, reference), prose_for(world, relation, None)
-    question = _put_to_row(said, reference, relation.name)
+    people = reference.words == "they" and turn.match("opinions")  # who wrote the texts
+    question = _put_to_row(said, replace(reference, words="") if people else reference, relation.name)
 
     def show(*asked: exp.Expr) -> Edit:
         return Edit(QuerySpec(relation.name, tuple(dict.fromkeys(asked)), (), shown), kind="detail")
@@ -51,10 +52,11 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
     if prose is not None and (single or searched) and turn_pattern("about_what").search(rest):
         return show(*names, answer(prose, question))
     content = re.findall(r"\w+", fold(remove_reference(turn_pattern("cues").sub("", said), reference)))
-    only_refers = single and all(word in english().silent - {"where", "how"} for word in content)  # "and the first?"
-    if single and (only_refers or turn.match("more_about")):
+    only_refers = all(word in english().silent - {"where", "how"} for word in content)  # "and the first?"
+    tells_all = turn.match("more_about")
+    if single and (only_refers or tells_all):
         summary = [] if prose is None else [exp.Anonymous(this="summary", expressions=[plain(prose)])]
-        asked = _last_asked(turn) if only_refers else ()
+        asked = () if tells_all else _last_asked(turn)
         return show(*(asked or (*map(plain, fact_columns(columns, ())), *summary)))
     if turn.spec.gives_figures and not single:
         return None
