@@ -64,6 +64,7 @@ WHOLE = [
             ["how many deliveries were delivered in 2023?", "since October"],
             "how many deliveries between October 2023 and December 2023",
         ),
+        (["total kilos since May 2023", "before October 2023"], "total kilos between May and September 2023"),
         (["total kilos in 2023", "before October"], "total kilos between January and September 2023"),
         (["total kilos in 2023", "in October"], "total kilos in October 2023"),
         (["total kilos in 2023", "after September", "until October"], "total kilos in October 2023"),

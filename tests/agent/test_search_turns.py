@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -135,6 +135,7 @@ def test_which_of_the_rows_shown(hotels: almanaq.Connection) -> None:
     assert names(chat.ask("which is better rated?")) == {NAMES[5]}
     assert names(chat.ask("which one is cheaper?")) == {NAMES[4]}
     assert names(chat.ask("the one with the lowest rating")) == {NAMES[3]}
+    assert names(chat.ask("what's the cheapest?")) == {NAMES[4]}
 
 
 @pytest.mark.parametrize("more", ["what other hotels are there?", "do you have anything else?", "any others?"])
@@ -149,12 +150,67 @@ def test_initials_of_a_value(hotels: almanaq.Connection, said: str) -> None:
     assert names(hotels.ask(f"all hotels in {said}")) == {row["name"] for row in ROWS if row["location"] == "New Haven"}
 
 
-@pytest.mark.parametrize("said", ["the price doesn't matter", "at any price", "never mind the price"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "the price doesn't matter",
+        "at any price",
+        "never mind the price",
+        "money is no object",
+        "the place doesn't have to be cheap",
+    ],
+)
 def test_what_does_not_matter_is_dropped_or_changes_nothing(hotels: almanaq.Connection, said: str) -> None:
     for first, fits in (("cheap hotels in Salem", "Salem"), ("hotels in Salem", "Salem")):
         chat = hotels.chat()
         chat.ask(first)
         assert names(chat.ask(said)) == {row["name"] for row in ROWS if row["location"] == fits}
+
+
+@pytest.mark.parametrize("said", ["anywhere is fine", "any place is ok", "expand that to all cities"])
+def test_any_place_is_each(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("golf hotels in Salem")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if "golf" in row["styles"]}
+
+
+@pytest.mark.parametrize("said", ["not in Salem", "leave out Salem", "anywhere but Salem"])
+def test_what_is_left_out_of_several_values_leaves_the_others(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in New Haven or Salem that are family")
+    fits = {row["name"] for row in ROWS if row["location"] == "New Haven" and "family" in row["styles"]}
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [
+        ("or golf", lambda styles: {"spa", "golf"} & styles),
+        ("it could also be golf", lambda styles: {"spa", "golf"} & styles),
+        ("and family too", lambda styles: {"spa", "family"} <= styles),
+    ],
+)
+def test_a_list_holds_either_or_both(hotels: almanaq.Connection, said: str, fits: Callable[[set[str]], bool]) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if fits(set(row["styles"]))}
+
+
+@pytest.mark.parametrize("first", ["hotels in Salem", "tell me about Elm Lodge"])
+def test_what_people_say_is_asked_of_the_rows_shown(hotels: almanaq.Connection, first: str) -> None:
+    chat = hotels.chat()
+    shown = names(chat.ask(first))
+    reply = chat.ask("what do people say about the breakfast?")
+    assert names(reply) == shown
+    assert "'what do people say about the breakfast?'" in (reply.suql or "")
+
+
+def test_all_is_told_of_a_row_also_after_a_question_about_others(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    asked = chat.ask("what else do they say about the pool?").suql or ""
+    assert "'what else do they say about the pool?'" in asked
+    assert "summary(reviews)" in (chat.ask("tell me about the first one").suql or "")
 
 
 def test_a_greeting_asks_for_nothing(hotels: almanaq.Connection) -> None:
@@ -174,6 +230,11 @@ def column(reply: almanaq.Response, name: str) -> list[object]:
         ("somewhere $$", "price", "moderate"),
         ("keep it moderate please", "price", "moderate"),
         ("Great, thanks! I'd like a golf one", "styles", "golf"),
+        ("can you restrict it to golf?", "styles", "golf"),
+        ("show only golf hotels", "styles", "golf"),
+        ("they should have golf", "styles", "golf"),
+        ("she loves golf", "styles", "golf"),
+        ("golf, to be precise", "styles", "golf"),
     ],
 )
 def test_a_search_is_narrowed(hotels: almanaq.Connection, said: str, key: str, value: str) -> None:

@@ -262,7 +262,7 @@ def _schema_parser(database: Path) -> Callable[[str], str | None]:
 
     connection = connect(str(database), model="local", cache=False)
     parser = LocalDialogue(connection.engine)
-    return lambda question: parser.best_query(question, connection.catalog)
+    return lambda question: next((each.suql for each in parser.readings(question, connection.catalog)), None)
 
 
 PROMPTS = ("table_answer", "table_verify", "table_sql", "no_context", "repair")

@@ -14,10 +14,11 @@ from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
-from almanaq.agent.local.followups import goes_on, last_query, merge, names_anything
+from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.recall import recall
-from almanaq.agent.local.references import refers, refers_within, turn_pattern
+from almanaq.agent.local.references import PLACES, refers, turn_pattern
+from almanaq.agent.local.shown import names_anything
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
@@ -55,7 +56,6 @@ _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
 )
 """What comes before a question of its own: "Is there one? Which?" and "Which farm is it? Give its name" are one."""
-_PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}
 
 
 class LocalDialogue:
@@ -108,12 +108,9 @@ class LocalDialogue:
 
     def classify(self, question: str, catalog: Catalog, history: Sequence[Turn] = ()) -> TurnKind:
         """Return whether a turn is small talk; all else is the parser's to read."""
-        kind = small_talk(question)
-        if kind is None or (history and history[-1].offered and _find_choice(question, history[-1]) is not None):
-            return "new"
-        if answer_about_source(question, catalog) is not None:
-            return "new"
-        return "talk"
+        chosen = bool(history) and _find_choice(question, history[-1]) is not None
+        asks = small_talk(question) is None or chosen or answer_about_source(question, catalog) is not None
+        return "new" if asks else "talk"
 
     def parse(
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
@@ -151,11 +148,6 @@ class LocalDialogue:
         world = self.world(catalog)
         return not history or not (refers(question, history, world) or goes_on(question) or _is_part(question, world))
 
-    def best_query(self, question: str, catalog: Catalog) -> str | None:
-        """Return the likeliest query of a question, however unsure; None where there is none."""
-        found = read(question, self.world(catalog))
-        return found[0].suql if found else None
-
     def readings(self, question: str, catalog: Catalog) -> list[Reading]:
         """Return the readings of a question alone, the likeliest first."""
         return read(question[:_LONGEST], self.world(catalog))
@@ -163,13 +155,11 @@ class LocalDialogue:
     def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
         alone = read(question, world)
         best = alone[0] if alone else None
-        sure = best if best is not None and self._is_sure(best, world) else None
+        sure = best if best is not None and best.probability >= self._least(best, world) else None
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
-        refers_back = speaks_of or (bool(history) and goes_on(question))
-        if refers_back and not goes_on(question):
-            named = sure is not None and self._names_its_row(sure, world)
-            refers_back = not (named or refers_within(question, world))
+        names_row = sure is not None and self._names_its_row(sure, world)
+        refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
@@ -178,12 +168,12 @@ class LocalDialogue:
             lost = names_anything(asked, world) or not self.stands_alone(asked, history[:-1], world.catalog)
         if last is not None:
             whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
-            searched = is_searched(world, world.catalog.relation(last[0].rows))
+            searched = is_searched(world, world.catalog.relation(last.rows))
             if whole is None:
                 narrows = _is_part(question, world, searched=searched)
             else:
                 narrows = searched and self._narrows(question, whole, world)
-            opens = not (refers_back or narrows or searched) and _may_go_on(question, last[0], world)
+            opens = not (refers_back or narrows or searched) and _may_go_on(question, last, world)
             merged = merge(question, history, world) if refers_back or narrows or opens else None
             merged = merged and with_ties(merged, world)
             if opens and merged is not None and whole is not None and merged.suql == whole.suql:
@@ -233,12 +223,9 @@ class LocalDialogue:
         return any(c is not None and c is world.index.name_of(c.relation) for c in columns)
 
     def _least(self, reading: Reading, world: World) -> float:
+        """Return the probability from which a reading is the answer."""
         searched = _searches(reading, world) and not reading.spec.groups
         return min(_SEARCHED, self._confidence) if searched else self._confidence
-
-    def _is_sure(self, best: Reading, world: World) -> bool:
-        """Return whether a reading is sure enough to be the answer."""
-        return best.probability >= self._least(best, world)
 
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
@@ -271,7 +258,7 @@ def _searches(reading: Reading, world: World) -> bool:
 
 def _is_part(question: str, world: World, *, searched: bool = False) -> bool:
     """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
-    first, names = _opening(question, world)
+    first, names = _opening(question, world, searched=searched)
     asking = _QUESTION_WORDS if searched else _BEGINNINGS
     return first not in asking and not names and (searched or len(world.link(question).tokens) <= _FEW)
 
@@ -291,10 +278,10 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     return found and not of_all and not {"table", "noun", "unknown"} & {*said}
 
 
-def _opening(question: str, world: World) -> tuple[str, bool]:
-    """Return the first word of a turn, and whether it calls rows by their noun."""
-    links = world.link(question)
-    names = any(span.kind in ("table", "noun") for span in (links.covers[0] if links.covers else ()))
+def _opening(question: str, world: World, *, searched: bool = False) -> tuple[str, bool]:
+    """Return the first word of a turn, and whether it calls rows by their noun; in a search, other nouns are wishes."""
+    links, nouns = world.link(question), ("table",) if searched else ("table", "noun")
+    names = any(span.kind in nouns for span in (links.covers[0] if links.covers else ()))
     return links.tokens[0].folded if links.tokens else "", names
 
 
@@ -309,5 +296,5 @@ def _find_choice(question: str, last: Turn) -> str | None:
     match = _CHOICE.fullmatch(fold(question).strip())
     if match is None or not last.offered or (match["word"] and last.suql):  # "the first one" of the rows shown
         return None
-    place = int(match["digit"]) - 1 if match["digit"] else _PLACES[match["word"]] if match["word"] else 0
+    place = int(match["digit"]) - 1 if match["digit"] else PLACES.get(match["word"], 0)
     return last.offered[place] if place < len(last.offered) else None

@@ -253,7 +253,9 @@ def matter_of(words: str, domain: Domain) -> tuple[str, bool] | None:
 def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str | None:
     """Ask what the phrase wants, as the first wording that fits has it; None where nothing says that it is wanted."""
     matters = matter_of(words, domain) is not None
-    stated = re.match(r"(?:the )?(.+?) (?:(?:should|must) be|is|(are)) (.+)$", words)
+    stated = re.match(r"(?:the )?(.+?) (?:(?:should|must|(?:(?:has|have|needs?) )?to) be|is|(are)) (.+)$", words)
+    if stated and stated[1].split()[-1].casefold() in domain.pets:
+        return f"does this {noun} welcome {stated[1]}?"
     if stated:
         describes = matters or any(map(search_words().is_adjective, stated[3].casefold().split()))
         return f"{stated[2] or 'is'} the {stated[1]} {stated[3]}?" if describes else None

@@ -25,8 +25,8 @@ _LONGEST = 10
 """Words of the longest value that is taken over."""
 _MARKS = frozenset(".,;:?!'\"“”‘’()")
 _YEARS = range(1800, 2200)
-_LENGTHS = ((1, 1), (7, 7), (28, 31), (89, 92), (365, 366))
-"""Days of a day, week, month, quarter and year."""
+_ALIKE = 0.9
+"""The least share of a period's days that another of its length has: February has 28, March 31."""
 
 New = dict[int, exp.Expr]
 """Places of literals in a query, with what stands there now."""
@@ -61,25 +61,22 @@ def recall(question: str, known: str, suql: str, world: Callable[[], World], tod
     except SqlglotError:
         return None
     slots = _find_slots(tokens, known, tree, world, today)
-    if slots is None:
+    new = None if slots is None else _fill(slots, asked, question, tokens)
+    if new is None:
         return None
-    found = [
-        _replace(tree, new).sql(dialect, normalize_functions=False) for new in _align(asked, question, tokens, slots)
-    ]
-    return found[0] if len(set(found)) == 1 else None
+    for place, literal in enumerate(list(tree.find_all(exp.Literal))):
+        if place in new:
+            literal.replace(new[place])
+    return tree.sql(dialect, normalize_functions=False)
 
 
 def _may_differ_in_values(asked: Sequence[Token], tokens: Sequence[Token], known: str, suql: str, today: date) -> bool:
     """Return whether the words that a question lacks may stand for literals: cheap, as thousands may be known."""
     explained = {*(token.stem for token in asked), *stems(suql), *value_key(suql).split()}
-    missing = {
-        i
-        for i, token in enumerate(tokens)
-        if _counts(token) and not {token.stem, token.folded} & explained and number_at(tokens, i) is None
-    }
-    if missing:
-        missing -= {i for first, last, _ in _periods(tokens, known, today) for i in range(first, last)}
-    return not missing
+    lacking = (i for i, t in enumerate(tokens) if _counts(t) and not {t.stem, t.folded} & explained)
+    missing = [i for i in lacking if number_at(tokens, i) is None]
+    in_periods = {i for first, last, _ in _periods(tokens, known, today) for i in range(first, last)} if missing else ()
+    return all(i in in_periods for i in missing)
 
 
 def _said(tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -91,41 +88,30 @@ def _counts(token: Token) -> bool:
     return token.folded not in _SILENT if token.is_word else token.text not in _MARKS
 
 
-def _replace(tree: exp.Expr, new: New) -> exp.Expr:
-    made = tree.copy()
-    for place, literal in enumerate(list(made.find_all(exp.Literal))):
-        if place in new:
-            literal.replace(new[place].copy())
-    return made
-
-
-def _align(asked: Sequence[Token], question: str, known: Sequence[Token], slots: Sequence[_Slot]) -> Iterator[New]:
-    """Yield what the slots hold, for each way to lay the words of a question along those of a known one."""
-    begins = {slot.first: slot for slot in slots}
-
-    def go(i: int, k: int, new: New) -> Iterator[New]:
-        while k < len(known) and k not in begins and not _counts(known[k]):
-            k += 1
-        if k == len(known):
-            if not any(map(_counts, asked[i:])):
-                yield new
-            return
-        if k in begins:
-            slot = begins[k]
-            for first in range(i, len(asked)):
-                for last in range(first + 1, min(first + _LONGEST, len(asked)) + 1):
-                    read = slot.read(asked[first:last], question)
-                    if read is not None:
-                        yield from go(last, slot.last, {**new, **read})
-                if _counts(asked[first]):
-                    return
-            return
-        while i < len(asked) and not _counts(asked[i]):
-            i += 1
-        if i < len(asked) and asked[i].stem == known[k].stem:
-            yield from go(i + 1, k + 1, new)
-
-    yield from go(0, 0, {})
+def _fill(slots: Sequence[_Slot], asked: Sequence[Token], question: str, known: Sequence[Token]) -> New | None:
+    """Return what stands in the slots where a question says all else that a known one says; None where it does not."""
+    begins, pattern, i = {slot.first: slot for slot in slots}, "", 0
+    while i < len(known):
+        if i not in begins:
+            pattern += re.escape(f"{known[i].stem}\n") if _counts(known[i]) else ""
+        else:
+            pattern += rf"((?:[^\n]+\n){{1,{_LONGEST}}}?)"
+        i = begins[i].last if i in begins else i + 1
+    counted = [i for i, token in enumerate(asked) if _counts(token)]
+    said = "".join(f"{asked[i].stem}\n" for i in counted)
+    match = re.fullmatch(pattern, said)
+    if match is None:
+        return None
+    new: New = {}
+    for group, slot in enumerate(slots, 1):
+        first, last = (said.count("\n", 0, end) for end in match.span(group))
+        silent = counted[first - 1] if first else -1  # "the" may be a part of a value
+        begun = (asked[start : counted[last - 1] + 1] for start in range(counted[first], silent, -1))
+        read = next((read for words in begun if (read := slot.read(words, question)) is not None), None)
+        if read is None:
+            return None
+        new |= read
+    return new
 
 
 def _find_slots(
@@ -135,14 +121,8 @@ def _find_slots(
 
     A period that the query does not hold ("last month", confirmed long ago) would be answered with days gone by.
     """
-    literals = [
-        (place, literal)
-        for place, literal in enumerate(tree.find_all(exp.Literal))
-        if not any(has_text(each) for each in _parents(literal))
-    ]
-    days = {
-        place: date.fromisoformat(m[1]) for place, one in literals if (m := _DAY.fullmatch(one.name)) and _is_day(m[1])
-    }
+    literals = [(place, one) for place, one in enumerate(tree.find_all(exp.Literal)) if not _is_asked_of_texts(one)]
+    days = {place: found for place, one in literals if (found := _read_day(one.name)) is not None}
     slots: list[_Slot] = []
     for first, last, meant in _periods(tokens, known, today):
         slot = _period_slot(first, last, meant, days, today)
@@ -163,37 +143,32 @@ def _find_slots(
         at = [(i, j) for i in range(len(tokens)) for j in range(i + 1, min(i + _LONGEST, len(tokens)) + 1)
               if tokens[i].is_word and tokens[j - 1].is_word and _spells(tokens[i:j], known, text)]  # fmt: skip
         own = [(place, one) for place, one in literals if one.is_string and one.name == text]
-        columns = {column.sql() if (column := _column_of(one)) is not None else "" for _, one in own}
-        if len(at) == 1 and len(columns) == 1 and "" not in columns:
-            column = _column_of(own[0][1])
-            assert column is not None
+        columns = {_column_of(one) for _, one in own}
+        if len(at) == len(columns) == 1 and (column := columns.pop()) is not None:
             slots.append(_Slot(*at[0], _value_reader([place for place, _ in own], text, column, tree, world)))
     slots.sort(key=lambda slot: slot.first)
     overlap = any(one.last > other.first for one, other in pairwise(slots))
     return None if overlap else slots
 
 
-def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the calls around a node."""
-    while (found := node.find_ancestor(exp.Anonymous)) is not None:
-        yield found
-        node = found
+def _is_asked_of_texts(literal: exp.Expr) -> bool:
+    call = literal.find_ancestor(exp.Anonymous)
+    return call is not None and has_text(call)
 
 
-def _is_day(text: str) -> bool:
+def _read_day(text: str) -> date | None:
+    match = _DAY.fullmatch(text)
     try:
-        return bool(date.fromisoformat(text))
+        return date.fromisoformat(match[1]) if match else None
     except ValueError:
-        return False
+        return None
 
 
 def _periods(tokens: Sequence[Token], question: str, today: date) -> Iterator[tuple[int, int, Period]]:
     """Yield the longest spans of days that a question names."""
     spans = [s for s in periods(tokens, question, today) if s.kind == "period"]
     for span in spans:
-        if not any(
-            s is not span and s.first <= span.first and span.last <= s.last and s.size > span.size for s in spans
-        ):
+        if not any(s.first <= span.first and span.last <= s.last and s.size > span.size for s in spans):
             yield span.first, span.last, span.meanings[0]
 
 
@@ -207,18 +182,15 @@ def _period_slot(first: int, last: int, meant: Period, days: dict[int, date], to
         text = question[words[0].start : words[-1].end]
         own = tokenize(text)
         other = [m for begin, end, m in _periods(own, text, today) if begin == 0 and end == len(own)]
-        if len(other) != 1 or other[0].sign != meant.sign or _length(other[0]) != _length(meant):
+        if len(other) != 1 or other[0].sign != meant.sign:
+            return None
+        few, many = sorted(each.after - each.start for each in (meant, other[0]))
+        if few < _ALIKE * many:
             return None
         new = (other[0].start, other[0].after, other[0].after - timedelta(days=1))
         return {place: exp.Literal.string(new[ends[day]].isoformat()) for place, day in days.items()}
 
     return _Slot(first, last, read)
-
-
-def _length(period: Period) -> int:
-    """Return which of the usual lengths a period has, else its days."""
-    days = (period.after - period.start).days
-    return next((-i for i, (low, high) in enumerate(_LENGTHS, 1) if low <= days <= high), days)
 
 
 def _number_reader(place: int, value: float, literal: exp.Expr) -> Callable[[Sequence[Token], str], New | None]:

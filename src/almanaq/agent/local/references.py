@@ -25,7 +25,8 @@ from almanaq.suql.text_functions import has_text
 from almanaq.text.hours import find_hours
 
 _LISTED = ("first second third fourth fifth", "1st 2nd 3rd 4th 5th", "one two three four five")
-_PLACES = {word: i for words in _LISTED for i, word in enumerate(words.split())} | {"last": -1}
+PLACES = {word: i for words in _LISTED for i, word in enumerate(words.split())} | {"last": -1}
+"""The places in a list that words name."""
 _MOST_KEPT = 100
 """Rows that a query lists by their keys at most."""
 _SEVERAL = frozenset(("these", "those", "both", "either"))
@@ -116,97 +117,64 @@ def literal(value: object) -> exp.Expr:
     return number(value) if isinstance(value, int | float) else text(str(value))
 
 
-def refers(question: str, history: Sequence[Turn] = (), world: World | None = None) -> bool:
-    """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport"."""
-    said = turn_pattern("expletive").sub(" ", fold(question))
-    if world is not None and latest_shown(history, 1) is not None:
-        if _noun(said, world) is not None or _asks_columns(question, world):
-            return True
-    return any(pattern.search(said) for pattern in map(turn_pattern, ("ordinal", "numbered", "one", "all", "among")))
+def refers(question: str, history: Sequence[Turn], world: World) -> bool:
+    """Return whether a turn speaks of rows or figures before it: by a pronoun, a place in a list, "that airport".
 
-
-def _asks_columns(question: str, world: World) -> bool:
-    """Return whether a turn of a search names columns alone: "address and phone?", not "what cuisines are there?"."""
-    links = world.link(question)
-    spans = () if find_hours(question) else links.covers[0] if links.covers else ()
-    polite = english().silent | search_words().ignored
-    named = [s for s in spans if s.kind not in ("silent", "and") and links.text(s).casefold() not in polite]
-    columns = [getattr(span.meanings[0], "thing", None) for span in named if span.kind == "column"]
-    kinds = any(
-        isinstance(c, LinkedColumn)
-        and (c.column.array or (c.is_category and not c.name.casefold().endswith(links.tokens[span.last - 1].folded)))
-        and is_plural(links.tokens[span.last - 1])
-        for c, span in zip(columns, named, strict=False)
-    )
-    searched = all(isinstance(c, LinkedColumn) and is_searched(world, c.relation) for c in columns)
-    return bool(columns) and len(columns) == len(named) and searched and not kinds
-
-
-def _noun(said: str, world: World) -> str | None:
-    """Return the words by which a turn speaks of a row by its noun: "that airport", "the place" after a verb."""
-    for name in ("that", "the"):
-        for match in turn_pattern(name).finditer(said):
-            own = any(stem(match[1]) in relation_words(relation) for relation in world.catalog.relations)
-            if own or (name == "the" and match[1] in search_words().entity_words):
-                return match[0] if name == "that" else f"the {match[1]}"
-    return None
-
-
-def refers_within(question: str, world: World) -> bool:
-    """Return whether all that a turn speaks of is named in it before: "countries with the peso as their currency"."""
-    links = world.link(question)
-    said = turn_pattern("expletive").sub(lambda match: " " * len(match[0]), fold(question))
-    if (
-        len(said) != len(question)
-        or _noun(said, world) is not None
-        or _asks_columns(question, world)
-        or any(pattern.search(said) for pattern in map(turn_pattern, ("numbered", "among", "that")))
-    ):
-        return False
+    It does not where a pronoun stands for what the turn itself names: "countries with the peso as their currency".
+    """
+    said, links = _without_expletives(question, world), world.link(question)
+    turn = latest_shown(history, 1)
+    shown = world.catalog.find(turn.shown.relation) if turn is not None and turn.shown is not None else None
+    if shown is not None and (_noun(said, world) is not None or _asks_columns(question, world)):
+        return True
+    if shown is not None and is_searched(world, shown) and turn_pattern("opinions").search(said):
+        return True
+    if any(turn_pattern(name).search(said) for name in ("numbered", "among")):
+        return True
     named = [s for s in (links.covers[0] if links.covers else ()) if s.kind in ("table", "value", "noun", "column")]
-    nouns = [s for s in named if s.kind in ("table", "noun", "value")]
-    for pattern in map(turn_pattern, ("one", "all")):
-        for match in pattern.finditer(said):
-            ends = [end for s in nouns if (end := links.tokens[s.last - 1].end) <= match.start()]
-            apart = bool(ends) and (
-                match[0] in _POSSESSIVE or turn_pattern("opens").search(said, ends[0], match.start()) is not None
-            )
-            if not apart:
-                return False
+    starts = [links.tokens[span.first].start for span in named]
+    ends = [links.tokens[span.last - 1].end for span in named if span.kind != "column"]
+    same_length = len(said) == len(question) and turn_pattern("that").search(said) is None  # else places say nothing
+    for match in (m for name in ("one", "all") for m in turn_pattern(name).finditer(said)):
+        before = [end for end in ends if end <= match.start()]
+        apart = match[0] in _POSSESSIVE or turn_pattern("opens").search(said, min(before, default=0), match.start())
+        if not (same_length and before and apart):
+            return True
     for match in turn_pattern("ordinal").finditer(said):
         alone = match[0].split()[-1] == match[1]  # "the first order", not "the first one"
-        if not alone or not any(0 < links.tokens[s.first].start - match.end() < 2 for s in named):
-            return False
-    return True
+        if not (same_length and alone and any(0 < start - match.end() < 2 for start in starts)):
+            return True
+    return False
 
 
 def resolve(question: str, history: Sequence[Turn], world: World) -> Reference | None:
     """Return the rows that a turn speaks of; None where nothing was shown that it could mean."""
-    said = turn_pattern("expletive").sub(lambda match: " " * len(match[0]), fold(question))
-    found = numbered = turn_pattern("numbered").search(said)
-    place = None
-    if numbered:
-        place = int(numbered[1]) - 1 if numbered[1].isdigit() else _PLACES[numbered[1]]
-    elif ordinal := turn_pattern("ordinal").search(said):
-        found, place = ordinal, _PLACES[ordinal[1]]
-    if place is not None and found is not None:
-        turn = latest_shown(history, max(place + 1, 2)) or latest_shown(history, max(place + 1, 1))
-        return _refer(turn, place, found[0], world) if turn else None
-    turn = latest_shown(history, 1)
+    said = _without_expletives(question, world)
+    for name in ("numbered", "ordinal"):
+        if found := turn_pattern(name).search(said):
+            place = int(found[1]) - 1 if found[1].isdigit() else PLACES[found[1]]
+            turn = latest_shown(history, max(place + 1, 2)) or latest_shown(history, max(place + 1, 1))
+            return _refer(turn, place, found[0], world) if turn else None
+    turn, list_shown = latest_shown(history, 1), latest_shown(history, 2)
     if turn is None:
         return None
-    if (that := _noun(said, world)) is not None:
-        return _refer(turn, 0, that, world, guessed=True)
-    if one := turn_pattern("one").search(said):
-        return _refer(turn, 0, one[0], world, guessed=True)
+    one = turn_pattern("one").search(said)
+    if single := _noun(said, world) or (one and one[0]):
+        return _refer(turn, 0, single, world, guessed=True)
     if every := turn_pattern("all").search(said):
         several = every[0].split()[-1] in _SEVERAL
-        return _refer((latest_shown(history, 2) if several else None) or turn, None, every[0], world)
+        return _refer((list_shown if several else None) or turn, None, every[0], world)
     if _asks_columns(question, world):
         return _refer(turn, None, "", world)
-    if among := turn_pattern("among").search(said):
-        return _refer(latest_shown(history, 2) or turn, None, among[0], world)
-    return None
+    among = turn_pattern("among").search(said)
+    return _refer(list_shown or turn, None, among[0], world) if among else None
+
+
+def _without_expletives(question: str, world: World) -> str:
+    """Return a turn in lower case, with blanks for "there", "it" and, in a search, "she", which mean no row."""
+    searched = any(is_searched(world, relation) for relation in world.catalog.relations)
+    said = turn_pattern("expletive").sub(lambda match: " " * len(match[0]), fold(question))
+    return turn_pattern("people").sub(lambda match: " " * len(match[0]), said) if searched else said
 
 
 def latest_shown(history: Sequence[Turn], least: int) -> Turn | None:
@@ -218,3 +186,30 @@ def last_rows(history: Sequence[Turn], world: World, least: int = 1) -> Referenc
     """Return all rows last shown, at least so many; None where there are none."""
     turn = latest_shown(history, least)
     return None if turn is None else _refer(turn, None, "", world)
+
+
+def _asks_columns(question: str, world: World) -> bool:
+    """Return whether a turn of a search names columns alone: "address and phone?", not "what cuisines are there?"."""
+    links = world.link(question)
+    spans = () if find_hours(question) else links.covers[0] if links.covers else ()
+    polite = english().silent | search_words().ignored
+    named = [s for s in spans if s.kind not in ("silent", "and") and links.text(s).casefold() not in polite]
+    for span in named:
+        column = getattr(span.meanings[0], "thing", None) if span.kind == "column" else None
+        if not isinstance(column, LinkedColumn) or not is_searched(world, column.relation):
+            return False
+        last = links.tokens[span.last - 1]
+        kinds = column.column.array or (column.is_category and not column.name.casefold().endswith(last.folded))
+        if kinds and is_plural(last):
+            return False
+    return bool(named)
+
+
+def _noun(said: str, world: World) -> str | None:
+    """Return the words by which a turn speaks of a row by its noun: "that airport", "the place" after a verb."""
+    for name in ("that", "the"):
+        for match in turn_pattern(name).finditer(said):
+            own = any(stem(match[1]) in relation_words(relation) for relation in world.catalog.relations)
+            if own or (name == "the" and match[1] in search_words().entity_words):
+                return match[0] if name == "that" else f"the {match[1]}"
+    return None
