@@ -8,12 +8,15 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from almanaq.engines.spark import driver
 from almanaq.engines.spark import folder as spark_folder
 from almanaq.engines.spark.driver import read_spark_url, with_offsets
 from almanaq.engines.spark.language import Allowed, list_functions, reads_numbered
 from almanaq.errors import AlmanaqError, UsageError
+from almanaq.suql.syntax.spark import decode_text
+from almanaq.suql.tree_language import read_tree, write_tree
 
 FUNCTIONS = list_functions(["count", "input_file_name", "java_method", "reflect"], ["default.mine"])
 ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "places"), ("places",)}), FUNCTIONS)
@@ -52,6 +55,33 @@ def test_tables_of_the_source_and_of_the_session_may_be_read() -> None:
     assert reads_numbered("SELECT _row, a FROM t0_rows", {"t0_rows"})
     assert not reads_numbered("SELECT _row, a FROM t0_rows ORDER BY a", {"t0_rows"})
     assert not reads_numbered("SELECT _row, a FROM t0_kept", {"t0_rows"})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"'\u0041\U0001F600\102'", "A\U0001f600B"),
+        (r"'\uD83D\uDE00'", "\U0001f600"),
+        (r"'a\0b\Z\q\/'", "a\0b\x1aq/"),
+        (r"'\a\f\v\b\n\r\t'", "afv\b\n\r\t"),
+        (r"'\%\_'", r"\%\_"),
+        (r"'\377\18\u12\x41'", "37718u12x41"),
+        (r"'\0011'", "\x011"),
+        (r"'\u0027 \047 \u005Cu0041'", r"' ' \u0041"),
+        (r"'\\u0041'", r"\u0041"),
+        (r"r'\u0041'", r"\u0041"),
+        (r'"\u0041\""', 'A"'),
+    ],
+)
+def test_texts_are_read_as_spark_reads_them_and_written_so_that_it_does(written: str, meant: str) -> None:
+    for text in (written, write_tree(read_tree(f"SELECT {written}", "spark"), "spark").removeprefix("SELECT ")):
+        assert read_tree(f"SELECT {text}", "spark").selects[0].name == meant
+
+
+@pytest.mark.parametrize("character", ["\0", "\a", "\f", "\v", "\b", "\\", "'", "\n", "\U0001f600"])
+def test_a_text_is_written_as_spark_reads_it(character: str) -> None:
+    written = exp.Literal.string(f"a{character}1").sql("spark")
+    assert decode_text(written[1:-1]) == f"a{character}1"
 
 
 def test_an_address_says_what_is_read_and_hides_its_token() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.plan.predicates import TRUTH
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.nodes import aliased, derived, free_name, is_comma, nodes_of, quoted
 
@@ -25,6 +26,9 @@ def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect in ("databricks", "spark"):
         for block in nodes_of(tree, exp.Select):
             _order_by_outputs(block)
+        for output in nodes_of(tree, exp.Alias):
+            if TRUTH in output.meta:
+                _keep_null(output)
         _drop_repeated_members(tree)
     if dialect in _ROWS_OF_GROUPS:
         for gathered in nodes_of(tree, exp.ArrayAgg):
@@ -56,6 +60,19 @@ def _order_by_outputs(block: exp.Select) -> None:
         shown = next((item for item in block.expressions if item.unalias() == key.this), None)
         if isinstance(shown, exp.Alias):
             key.set("this", exp.column(exp.to_identifier(shown.alias, quoted=True)))
+
+
+def _keep_null(condition: exp.Expr) -> None:
+    """Write `x IN (SELECT …)` so that it may be NULL: on Spark, as an output, both it and its NOT are FALSE then.
+
+    In WHERE these are conditions of joins, which leave the row out. Within other expressions they are FALSE there too.
+    """
+    if isinstance(condition, exp.Alias | exp.Connector | exp.Not | exp.Paren):
+        for part in list(condition.iter_expressions()):
+            _keep_null(part)
+    elif isinstance(condition, exp.In) and condition.args.get("query") is not None:
+        known = [exp.If(this=condition.copy(), true=exp.true()), exp.If(this=exp.not_(condition), true=exp.false())]
+        condition.replace(exp.Case(ifs=known))
 
 
 def _drop_repeated_members(tree: exp.Expr) -> None:

@@ -29,7 +29,7 @@ from almanaq.suql.catalog.relations import Catalog, schema_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
 from almanaq.suql.text_functions import is_text_call
-from almanaq.suql.tree_language import name_placeholders
+from almanaq.suql.tree_language import name_placeholders, read_dialect
 
 _LONG = {"postgresql": "postgres", "pg": "postgres", "sparksql": "spark"}
 _WHOLE = exp.DataType.INTEGER_TYPES
@@ -108,7 +108,7 @@ def _not_carried(read: str, write: str, what: str) -> UnsupportedError:
 
 
 def _parse(text: str, reader: str) -> exp.Query:
-    dialect = Dialect.get_or_raise(reader)
+    dialect = read_dialect(reader)
     try:
         tokens = dialect.tokenize(text)
         check_tokens(tokens)

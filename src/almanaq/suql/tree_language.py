@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from sqlglot import ErrorLevel, exp
@@ -102,7 +103,7 @@ class TreeLanguage:
         self.dialect, self.binds_texts = dialect, False
         self._catalog, self._functions, self._describe = catalog, functions, describe
         self._describe_text = describe_text
-        self._reader = Dialect.get_or_raise(dialect)
+        self._reader = read_dialect(dialect)
         self.returns: Mapping[str, str] = {}
 
     @property
@@ -254,9 +255,16 @@ def _call_parts(call: str) -> tuple[str, str]:
     return name.upper(), rest
 
 
+def read_dialect(dialect: Dialect | str) -> Dialect:
+    """Return sqlglot's dialect of a name, corrected where it reads texts otherwise than the engine."""
+    if dialect in ("databricks", "spark"):
+        import_module("almanaq.suql.syntax.spark")  # which takes time that other engines need not take
+    return Dialect.get_or_raise(dialect)
+
+
 def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
     """Return the tree of the one statement that a text holds, with calls as they are written: no function is known."""
-    reader = Dialect.get_or_raise(dialect)
+    reader = read_dialect(dialect)
     try:
         tokens = list(name_placeholders(reader.tokenize(text)))
         check_tokens(tokens)

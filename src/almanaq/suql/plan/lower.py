@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely
+from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely, truth_output
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -398,7 +398,7 @@ class _Lowering:
         written: dict[str, Predicate] = {}
         for atom in atoms(residual):
             if isinstance(atom, Structured):
-                select.append("expressions", aliased(self._resolve(atom.expression), atom.column))
+                select.append("expressions", truth_output(self._resolve(atom.expression), atom.column))
             elif isinstance(atom, Computed):
                 expression = copy_tree(atom.expression)
                 for part in _settled_parts(expression):
