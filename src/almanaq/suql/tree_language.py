@@ -24,12 +24,12 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.reading import narrow
 from almanaq.suql.catalog.relations import Catalog, Relation, fold, unique_names
-from almanaq.suql.catalog.sources import find_cte
+from almanaq.suql.catalog.sources import find_cte, is_aggregate, is_of_window
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
 from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
-from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call, own_nodes
 
 _CLAUSES = (
     *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType),
@@ -159,7 +159,27 @@ class TreeLanguage:
         for join in nodes_of(tree, exp.Join):
             if join.args.get("kind") in ("SEMI", "ANTI"):
                 join.set("side", None)  # LEFT says nothing there, and no row without a match is kept
+        for block in nodes_of(tree, exp.Select):
+            self._write_keys(block)
         return tree
+
+    def _write_keys(self, block: exp.Select) -> None:
+        """Write GROUP BY ALL out: the outputs that hold no aggregate."""
+        group = block.args.get("group")
+        if group is None or not group.args.get("all") or any(item.is_star for item in block.expressions):
+            return
+        named = [item.unalias() for item in block.expressions]
+        over = [any(self._aggregates(node) for node in own_nodes(item)) for item in named]
+        keys = [item for item, aggregated in zip(named, over, strict=True) if not aggregated]
+        keys = [key.copy() for key in keys if not isinstance(key, exp.Literal) and not key.find(exp.Window)]
+        if keys:
+            block.set("group", exp.Group(expressions=keys))
+        elif any(over):
+            block.set("group", None)
+
+    def _aggregates(self, node: exp.Expr) -> bool:
+        named = isinstance(node, exp.Anonymous) and node.name.lower() in self.aggregates
+        return (named or is_aggregate(node)) and not is_of_window(node)
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement whose derived tables with text functions become tables; nothing where others are left."""
