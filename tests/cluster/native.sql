@@ -127,3 +127,9 @@ SELECT dept, first(answer(note, 'mood?')) IGNORE NULLS AS f FROM people GROUP BY
 SELECT dept, count(answer(note, 'mood?')) AS n FROM people GROUP BY ROLLUP (dept) HAVING grouping(dept) = 0 ORDER BY dept
 SELECT dept, count(answer(note, 'mood?')) AS n FROM people GROUP BY ROLLUP (dept) HAVING dept IS NULL OR count(answer(note, 'mood?')) > 1 ORDER BY n, dept
 SELECT id, dateadd(DAY, 3, hired) AS d, timestampdiff(MONTH, hired, DATE '2024-01-01') AS n, answer(note, 'mood?') AS m FROM people ORDER BY id
+-- What is in Spark's grammar, not in its registry.
+SELECT * FROM (SELECT id, dept, name FROM people) UNPIVOT INCLUDE NULLS (v FOR k IN (dept, name)) ORDER BY id, k
+SELECT * FROM (SELECT id, name, answer(note, 'mood?') AS mood FROM people) UNPIVOT EXCLUDE NULLS (v FOR k IN (mood, name)) ORDER BY id, k
+SELECT * FROM (SELECT age, dept, name FROM people) PIVOT (sum(age) FOR (dept, name) IN (('dev', 'Ann') AS a, ('ops', 'Cid') AS c))
+SELECT timestampdiff(DAY, DATE '2024-01-01', hired) AS n, dateadd(MONTH, 1, hired) AS d, .5 AS h, CAST(name AS VARCHAR(2)) AS v FROM people ORDER BY id
+SELECT id, .5 AS h, CAST(name AS VARCHAR(2)) AS v, CAST(answer(note, 'mood?') AS CHAR(2)) AS m FROM people ORDER BY id

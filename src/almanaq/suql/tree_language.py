@@ -116,9 +116,7 @@ class TreeLanguage:
         check_reads(tree)
         relations = self._place_relations(tree, text)
         sql = self._write(tree)
-        before, after = (
-            Counter(t.text for t in self._reader.tokenize(each) if t.token_type in _LITERALS) for each in (text, sql)
-        )
+        before, after = (Counter(_literals(self._reader.tokenize(each), self.dialect)) for each in (text, sql))
         if lost := before - after:
             raise UnsupportedError(
                 f"sqlglot does not read a form of {self.dialect} as it is: {next(iter(lost))!r} is lost"
@@ -358,9 +356,15 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
             raise RefusedQueryError("a text that the query does not have is not sent to a database")
         if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
             continue
+        word = token.text.upper()
+        of_pivot = before is not None and (
+            (word == "NULLS" and before.text.upper() in ("INCLUDE", "EXCLUDE"))
+            or (word == "FOR" and before.token_type in (TokenType.R_PAREN, TokenType.VAR))
+        )
         named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.WITH, TokenType.DCOLON)
         if (
             named
+            or of_pivot
             or token.text.lower() in _SYNTAX
             or (" " in token.text and sql[token.start] not in "`\"['")  # GROUP BY, GROUPING SETS
             or (kind in types and kind != TokenType.VAR)
@@ -419,6 +423,21 @@ def _is_condition(node: exp.Expr) -> bool:
     if isinstance(above, exp.Join):
         return above.args.get("on") is node
     return isinstance(above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.Qualify)
+
+
+def _literals(tokens: Sequence[Token], dialect: str) -> Iterator[str]:
+    """Yield the literals of a query as they are written back: `.5` is `0.5`.
+
+    Spark looks at the length of VARCHAR and CHAR in definitions of tables alone, and it is not written.
+    """
+    none = Token(TokenType.SEMICOLON, "")
+    unlimited = (TokenType.VARCHAR, TokenType.CHAR) if dialect in ("databricks", "spark") else ()
+    for earlier, before, token in zip([none, none, *tokens], [none, *tokens], tokens, strict=False):
+        is_length = before.token_type == TokenType.L_PAREN and earlier.token_type in unlimited
+        if token.token_type not in _LITERALS or is_length:
+            continue
+        is_fraction = before.token_type == TokenType.DOT and token.token_type == TokenType.NUMBER
+        yield f"0.{token.text}" if is_fraction and before.end + 1 == token.start else token.text
 
 
 def _place(name: str, text: str) -> dict[str, Any]:

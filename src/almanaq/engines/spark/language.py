@@ -97,7 +97,8 @@ class SparkLanguage(TreeLanguage):
 
 
 def _name_of(call: exp.Func) -> str:
-    return (call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
+    name: str = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+    return name.lower()
 
 
 def _name_fields(tree: exp.Expr) -> None:
