@@ -97,8 +97,7 @@ class SparkLanguage(TreeLanguage):
 
 
 def _name_of(call: exp.Func) -> str:
-    name: str = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
-    return name.lower()
+    return str(call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
 
 
 def _name_fields(tree: exp.Expr) -> None:
