@@ -104,13 +104,13 @@ SELECT id, answer(get_json_object(j, '$.b'), 'mood?') AS m FROM people ORDER BY 
 SELECT address.city, max(answer(note, 'mood?')) AS m FROM people GROUP BY address.city ORDER BY 1
 SELECT id, scores['a'] AS a FROM people WHERE answer(note, 'mood?') = 'happy' AND scores['a'] > 0 ORDER BY id
 -- NOT IN with an answer is NULL where the answer is, or the list holds NULL.
-SELECT id FROM people WHERE answer(note, 'mood?') NOT IN (SELECT 'calm') ORDER BY id
+SELECT id FROM people WHERE answer(note, 'mood?') NOT IN (SELECT max('calm') FROM sales) ORDER BY id
 SELECT id FROM people WHERE answer(note, 'mood?') NOT IN (SELECT dept FROM people) ORDER BY id
-SELECT id FROM people WHERE NOT (answer(note, 'mood?') IN (SELECT 'sad') AND age > 30) ORDER BY id
-SELECT id FROM people WHERE upper(answer(note, 'mood?')) NOT IN (SELECT 'SAD') OR dept NOT IN (SELECT dept FROM people WHERE id < 5) ORDER BY id
-SELECT id FROM people WHERE (dept, answer(note, 'mood?')) NOT IN (SELECT 'dev', 'sad') ORDER BY id
+SELECT id FROM people WHERE NOT (answer(note, 'mood?') IN (SELECT max('sad') FROM sales) AND age > 30) ORDER BY id
+SELECT id FROM people WHERE upper(answer(note, 'mood?')) NOT IN (SELECT max('SAD') FROM sales) OR dept NOT IN (SELECT dept FROM people WHERE id < 5) ORDER BY id
+SELECT id FROM people WHERE (dept, answer(note, 'mood?')) NOT IN (SELECT max('dev'), max('sad') FROM sales) ORDER BY id
 SELECT id FROM people WHERE (answer(note, 'mood?') IN (SELECT dept FROM people)) IS NULL ORDER BY id
-SELECT id, answer(note, 'mood?') NOT IN (SELECT 'calm') AS n, answer(note, 'mood?') IN (SELECT 'calm') AS i FROM people ORDER BY id
+SELECT id, answer(note, 'mood?') NOT IN (SELECT max('calm') FROM sales) AS n, answer(note, 'mood?') IN (SELECT max('calm') FROM sales) AS i FROM people ORDER BY id
 -- Texts with escapes.
 SELECT '\u0041\U0001F600\102\0\Z\q' AS t, id FROM people WHERE name = '\u0041nn' OR name = '\102ea' ORDER BY id
 SELECT id, '\u0041\q\%' AS t FROM people WHERE answer(note, 'mood?') = '\u0073ad' OR name = '\104an' ORDER BY id

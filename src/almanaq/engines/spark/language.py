@@ -130,9 +130,9 @@ def _name_field(part: exp.Expr, otherwise: str) -> str:
     """Return what Spark calls a field: as its alias, a column or a field is called; `otherwise` what is computed."""
     read = part.unnest()
     if isinstance(read, exp.Alias | exp.Column | exp.Dot | exp.Identifier):
-        return read.alias_or_name
+        return str(read.alias_or_name)
     if isinstance(read, exp.Bracket) and len(read.expressions) == 1 and read.expressions[0].is_string:
-        return read.expressions[0].name
+        return str(read.expressions[0].name)
     return otherwise
 
 
