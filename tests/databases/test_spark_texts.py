@@ -37,6 +37,8 @@ ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "plac
         "SELECT ai_query('model', 'x')",
         "SELECT * FROM read_files('/etc')",
         "SELECT unheard_of(1)",
+        "SELECT * FROM IDENTIFIER('town.other')",
+        "SELECT IDENTIFIER('input_file_name')() FROM places",
         "SELECT TRANSFORM(1) USING 'cat' AS (x)",
         "SELECT 1; SELECT 2",
         "DROP TABLE places",

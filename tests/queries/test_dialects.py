@@ -47,6 +47,7 @@ IN_SQLITE = [
     "SELECT id FROM t WHERE city LIKE 'b%' OR city NOT LIKE '%R' ORDER BY id",
     "SELECT id, CAST(price AS INTEGER), CAST(price * -1 AS INT), CAST(id AS INTEGER), CAST('9.99' AS INTEGER) FROM t",
     "SELECT id, CAST(price > 2 AS INTEGER), CAST(9.99 AS INTEGER), CAST(3000000000 AS INTEGER) FROM t",
+    "SELECT CAST(CAST(price AS INTEGER) + 0.7 AS INTEGER) FROM t",
     "SELECT id, max(id, 2), min(id, price, 3), max(id, NULL) FROM t",
     "SELECT max(id), min(price) FROM t",
     "SELECT id FROM t WHERE city IS 'Bern' OR city IS NULL OR price IS NOT 1.5 ORDER BY id",

@@ -69,6 +69,8 @@ def test_what_runs_gives_the_rows_of_the_text(query: str, language: TreeLanguage
         "SELECT getenv('HOME')",
         "SELECT name.getenv() FROM dogs",
         'SELECT "getenv"(name) FROM dogs',
+        "SELECT nulls(name), for(name) FROM dogs",
+        'SELECT max(age) "for"(name) FROM dogs',
         "SELECT main.getenv(name) FROM dogs",
         "WITH getenv (x) AS (SELECT 1) SELECT getenv('HOME') FROM getenv",
         "SELECT * FROM read_text('/etc/passwd')",

@@ -169,7 +169,7 @@ def _truncate_casts(tree: exp.Expr, reader: str, write: str, catalog: Catalog) -
     """Write `CAST(x AS INTEGER)` as `CAST(TRUNC(x) AS INTEGER)` where the engine would round."""
     if reader not in _TRUNCATING or write not in _ROUNDING:
         return
-    for cast, known in _with_types(tree, exp.Cast, reader, catalog):
+    for cast, known in reversed(_with_types(tree, exp.Cast, reader, catalog)):
         if cast.to.this not in _WHOLE:
             continue
         if reader == "sqlite":

@@ -356,7 +356,7 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
             raise RefusedQueryError("a text that the query does not have is not sent to a database")
         if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
             continue
-        word = token.text.upper()
+        word = sql[token.start : token.end + 1].upper()
         of_pivot = before is not None and (
             (word == "NULLS" and before.text.upper() in ("INCLUDE", "EXCLUDE"))
             or (word == "FOR" and before.token_type in (TokenType.R_PAREN, TokenType.VAR))
