@@ -19,8 +19,7 @@ import numpy as np
 from benchmarks.guarantees.scores import KINDS, scores_of
 
 from almanaq import Accuracy
-from almanaq.suql.accuracy.counts import assisted_mean, bounded_mean, exact_interval
-from almanaq.suql.accuracy.estimates import Counting, GroupCounting, Sample
+from almanaq.suql.accuracy.estimates import Counting, GroupCounting, Sample, assisted_mean, bounded_mean, exact_interval
 from almanaq.suql.accuracy.tails import AuditedTails, fitted, margins, probabilities
 
 DELTA, CONFIDENCE, PILOT = 0.1, 0.95, 60

@@ -36,15 +36,14 @@ class Data:
     """The candidates of many questions as one sparse matrix, a row for each."""
 
     def __init__(self, examples: list[Example], names: dict[str, int] | None = None) -> None:
-        scenes = [Scene(read_question(e.question), e.document) for e in examples]
-        found = [list(scene.candidates()) for scene in scenes]
+        found = [list(Scene(read_question(e.question), e.document).candidates()) for e in examples]
         if names is None:
             spread = Counter(name for each in found for name in {n for c in each for n in c.features})
             names = {name: i for i, name in enumerate(sorted(n for n, k in spread.items() if k >= LEAST_DOCUMENTS))}
         self.names = names
         self.texts = [
-            [e.document[s.tokens[c.first].start : s.tokens[c.last - 1].end] for c in each]
-            for e, s, each in zip(examples, scenes, found, strict=True)
+            [e.document[c.tokens[0].start : c.tokens[-1].end] for c in each]
+            for e, each in zip(examples, found, strict=True)
         ]
         self.examples = examples
         answered = zip(examples, self.texts, strict=True)

@@ -269,7 +269,7 @@ class Connection(ErrorsAsAttributes):
 
     def _with_accuracy(self, suql: str, options: Options | None, accuracy: Accuracy | None = None) -> Options | None:
         """Return the options with the targets that are given, or that a hint in the query names."""
-        from almanaq.suql.accuracy.targets import read_hint
+        from almanaq.suql.accuracy import read_hint
 
         targets = accuracy or read_hint(suql)
         return options if targets is None else replace(options or self.engine.options, accuracy=targets)

@@ -6,7 +6,7 @@ from math import comb
 
 import pytest
 
-from almanaq.suql.accuracy.counts import CountBound, exact_interval
+from almanaq.suql.accuracy.estimates import CountBound, exact_interval
 
 PRIORS = [(1.0, 1.0), (0.2, 4.0), (3.0, 0.5)]
 

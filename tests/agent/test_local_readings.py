@@ -203,3 +203,91 @@ def test_what_the_words_leave_open_is_offered(yard, question, offered):
     reply = yard.ask(question)
     assert reply.status in ("clarify", "no_query")
     assert any(offered in each.words for each in reply.readings) or not offered
+
+
+MINES = {
+    "mines": {
+        "code": ["M001", "M002", "M003", "M004", "M005"],
+        "nom": ["Kobberhaug", "Vik", "Storvarts", "Lille Ruten", "Salberg"],
+        "county": ["03", "11", "03", "03", "11"],
+        "depth": [310, 120, 540, 75, 260],
+    },
+    "counties": {"code": ["03", "11"], "nom": ["Vik", "Rogaland"]},
+}
+BOATS = {
+    "boats": {
+        "maker": ["Lutra", "Lutra", "Brisk", "Brisk"],
+        "model": ["Panther", "Otter", "Nine", "Gull"],
+        "craft": ["Lutra Panther", "Lutra Otter", "Brisk Nine", "Brisk Gull"],
+        "berths": [4, 2, 6, 3],
+    }
+}
+HERONS = {
+    "nightherons": {
+        "pond": ["Vik", "Vik", "Moss", "Vik", "Moss", "Elv"],
+        "eggs": [3, 0, 4, 2, None, 5],
+        "cost_ringing": [1.5, 2.0, 3.5, 1.0, 2.5, 4.0],
+    }
+}
+BEACONS = {
+    "beacons": {"callsign": ["LA1A", "LB2B", "SM3C"], "power": [5, 10, 2]},
+    "logs": {"callsign": ["LA1A", "LA1A", "SM3C"], "mode": ["voice", "morse", "voice"]},
+}
+WARD = {
+    "ward_book": {
+        "illness": ["Fever", "Fever", "Cough", "Cough"],
+        "ward": ["North", "South", "North", "South"],
+        "year": [1931, 1931, 1931, 1932],
+        "count": [12, 7, 30, 4],
+    }
+}
+RECEIPTS = {
+    "sales_log": {"total_check": [12.5, 9.0, 31.0], "day": ["Sat", "Sun", "Sun"], "server": ["Ida", "Per", "Ida"]}
+}
+
+
+@pytest.mark.parametrize(
+    ("tables", "question", "part"),
+    [
+        (MINES, "the deepest mine", "SELECT nom"),
+        (MINES, "depth of Kobberhaug", "nom = 'Kobberhaug'"),
+        (MINES, "total depth by county", "counties.nom, SUM(mines.depth)"),
+        (MINES, "which county has the most mines?", "counties.nom, COUNT(*)"),
+        (MINES, "mines in Vik", "counties.nom = 'Vik'"),
+        (MINES, "what % of mines have a depth over 300?", "FILTER(WHERE depth > 300)"),
+        (MINES, "compare the depth of Kobberhaug and Salberg", "SELECT nom, depth"),
+        (BOATS, "the boat with the most berths", "SELECT craft, berths"),
+        (BOATS, "makers with at least 2 models", "HAVING COUNT(*) >= 2"),
+        (HERONS, "herons per pond", "COUNT(*) AS count FROM nightherons GROUP BY pond"),
+        (HERONS, "total herons by pond", "COUNT(*) AS count FROM nightherons GROUP BY pond"),
+        (HERONS, "ponds that occur more than once", "HAVING COUNT(*) > 1"),
+        (HERONS, "ponds that appear three times", "HAVING COUNT(*) = 3"),
+        (HERONS, "does Vik or Moss have more herons?", "GROUP BY pond ORDER BY COUNT(*) DESC"),
+        (HERONS, "do herons at Vik or at Moss have more eggs on average?", "pond, AVG(eggs)"),
+        (HERONS, "average ringing cost by pond", "AVG(cost_ringing)"),
+        (HERONS, "eggs at Vik in all", "SUM(eggs)"),
+        (BEACONS, "callsigns where the power is more than 4", "SELECT callsign, power"),
+        (BEACONS, "how many beacons have no logs?", "NOT callsign IN (SELECT callsign FROM logs"),
+    ],
+)
+def test_names_and_counts_are_found_in_what_the_tables_hold(tables, question, part):
+    """What people call rows by is their name, in whatever language its heading is; codes are shown beside it."""
+    with almanaq.connect(tables, model="local", cache=False) as con:
+        assert part in (con.ask(question).suql or "")
+
+
+@pytest.mark.parametrize(
+    ("tables", "question", "parts"),
+    [
+        (WARD, "how many Fever cases were there in 1931?", ("SUM(count)", "COUNT(*)")),
+        (RECEIPTS, "checks by day", ("SUM(total_check)", "COUNT(*)")),
+        (RECEIPTS, "how many checks do we have?", ("COUNT(*)",)),
+        (HERONS, "how many herons have no eggs?", ("eggs = 0", "eggs IS NULL")),
+        (HERONS, "average clutch eggs at Vik", ("AVG(eggs)",)),
+    ],
+)
+def test_rows_that_may_stand_for_several_are_asked_about(tables, question, parts):
+    with almanaq.connect(tables, model="local", cache=False) as con:
+        reply = con.ask(question)
+    assert reply.suql is None
+    assert all(any(part in each.suql for each in reply.readings) for part in parts)

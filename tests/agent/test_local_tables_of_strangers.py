@@ -251,9 +251,55 @@ SCORES = {
 """Things, and rows that say that they were lent."""
 
 
+JUMPS = {
+    "skijumps": {
+        "Athlete Jumping": ["Ida Ek", "Per Ry", "Lea Om", "Per Ry", "Ida Ek", "Per Ry"],
+        "age": [17, 18, 17, 18, 17, 18],
+        "hill_name": ["ASK HILL", "ASK HILL", "BY HILL", "BY HILL", "BY HILL", "BY HILL"],
+        "enddate": [date(2024, 1, 3), date(2024, 1, 9), date(2024, 2, 2), *[date(2024, 3, 1)] * 3],
+        "Cost Total $": [5, 9, 2, 4, 3, 1],
+        "Cost Repair": [1, 7, 1, 2, 2, 0],
+        "Points Won": [30, 12, 8, 25, 5, 20],
+        "MPG.city": [21, 22, 23, 24, 25, 26],
+        "income": [1.5, None, 0, 2.5, 3.5, 4.5],
+        "rank": [3, 1, 2, 6, 5, 4],
+    }
+}
+"""A name in one word, names whose words people turn round or set apart, and values in capitals."""
+
+HATCHES = {
+    "hatches": {
+        "moth": ["owlet", "swift", "owlet", "swift", "ghost", "owlet"],
+        "county": ["Ayr", "Ayr", "Kent", "Kent", "Kent", "Ayr"],
+        "count": [40, 7, 2, 9, 6, 1],
+        "traps": [3, 4, 5, 1, 2, 6],
+        "eggs": [100, 20, 4, 8, 5, 2],
+    }
+}
+"""Rows that each stand for many cases."""
+
+
 @pytest.mark.parametrize(
     ("tables", "question", "gold"),
     [
+        (JUMPS, "how many jumps at ask hill?", "SELECT 2"),
+        (JUMPS, "jumps per hill name", "SELECT unnest(['ASK HILL', 'BY HILL']), unnest([2, 4])"),
+        (JUMPS, "total repair cost", "SELECT 13"),
+        (JUMPS, "average city mpg of jumps", "SELECT 23.5"),
+        (JUMPS, "highest total cost", "SELECT 9"),
+        (JUMPS, "who won the most points?", "SELECT 30"),
+        (JUMPS, "how many 17 year olds", "SELECT 3"),
+        (JUMPS, "jumps with no income figure", "SELECT 9"),
+        (JUMPS, "hill names that appear more than twice", "SELECT 'BY HILL', 4"),
+        (JUMPS, "number of jumps per calendar month", "SELECT unnest([1, 2, 3]), unnest([2, 1, 3])"),
+        (HATCHES, "how many owlet cases in Ayr?", "SELECT 41"),
+        (HATCHES, "total cases per moth", "SELECT unnest(['owlet', 'swift', 'ghost']), unnest([43, 16, 6])"),
+        (HATCHES, "which county had the most swift cases?", "SELECT 'Kent'"),
+        (HATCHES, "which counties had more than 8 swift cases?", "SELECT 'Kent', 9"),
+        (HATCHES, "in how many hatches did traps outnumber eggs?", "SELECT 2"),
+        (HATCHES, "largest hatches by number of eggs", "SELECT 100"),
+        (HATCHES, "eggs in Kent in all", "SELECT 17"),
+        (HATCHES, "how many county hatches are there?", "SELECT 6"),
         (KILN, "firings with a drift", "SELECT unnest([2, 3, 5, 6])"),
         (KILN, "highest fee", "SELECT 2"),
         (LODGE, "which hobby has the most meals?", "SELECT 'rider', 4"),
@@ -389,6 +435,21 @@ def test_what_cannot_be_told_is_not_answered(tables, question):
     assert queries(tables, question)[0] is None
 
 
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("jumps that ended in March 2024", "enddate >= CAST('2024-03-01' AS DATE)"),
+        ("jumps ranked in the top 2", "rank <= 2"),
+    ],
+)
+def test_names_in_one_word_and_ranks_are_offered(question, part):
+    assert any(part in (query or "") for query in queries(JUMPS, question))
+
+
+def test_amounts_of_many_rows_may_mean_their_sum():
+    assert any("SUM(eggs)" in (query or "") for query in queries(HATCHES, "eggs in Kent"))
+
+
 def test_things_without_such_rows_are_offered():
     """A trunk that was never leased out is among those that have no scratched lease."""
     assert any("NOT trunk IN" in each for each in queries(TRUNKS, "trunks without scratched leases")[1:])
@@ -413,6 +474,15 @@ def test_a_kind_of_things_is_counted_in_their_own_rows():
     """Meals lead to guests, but nothing says that meals are counted."""
     answered, *offered = queries(LODGE, "how many riders are there?")
     assert "FROM guests" in (answered or offered[0])
+
+
+def test_things_that_have_several_rows_are_not_the_rows():
+    """A column of ids stands for the rows only where each row has its own."""
+    lifts = ["A", "A", "A", "B", "B", "B"]
+    rides = {"rides": {"ride_id": [1, 2, 3, 4, 5, 6], "rider_id": [7, 7, 8, 9, 9, 9], "lift": lifts}}
+    answered, *offered = queries(rides, "number of riders per lift")
+    assert answered is None
+    assert any("COUNT(DISTINCT rider_id)" in each for each in offered)
 
 
 def test_every_reading_that_is_offered_runs():

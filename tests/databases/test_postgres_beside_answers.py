@@ -51,6 +51,9 @@ QUERIES = (
     f"SELECT {A}, k, count(*) FROM t GROUP BY ({A}, k)",
     f"SELECT t.id, t.k, {A} FROM t GROUP BY t.id",
     f"SELECT u.*, count(t.id) FROM t JOIN u ON t.k = u.id WHERE {A} = 'red' GROUP BY u.id HAVING max(u.name) > 'a'",
+    # windows by name
+    "SELECT k, rank() OVER w, answer(max(body), 'colour?') FROM t GROUP BY k WINDOW w AS (ORDER BY k)",
+    f"SELECT id, rank() OVER (W ORDER BY id), count(*) OVER w, {A} FROM t WINDOW w AS (PARTITION BY {A})",
     # functions in FROM
     f"SELECT id, w FROM t, regexp_split_to_table(body, ' ') w WHERE {A} = 'red'",
     f"SELECT id, n FROM t LEFT JOIN generate_series(1, id) n ON {A} = 'red'",

@@ -93,7 +93,13 @@ def test_a_server_that_takes_too_long_for_many_texts_is_asked_about_fewer(monkey
 
 
 @pytest.mark.parametrize("batch", [1, 6])
-@pytest.mark.parametrize("first", [HTML, Outcome(200, b""), Outcome(200, b"null"), Outcome(200, b"[1, 2]")])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(HTML, Outcome(200, b""), Outcome(200, b"null"), Outcome(200, b"[1, 2]"), Outcome(200, b'{"choices": {}}')),
+        *(Outcome(200, b'{"choices": [{"message": %s}]}' % message) for message in (b"null", b'"Yes"')),
+    ],
+)
 @pytest.mark.parametrize("wait", [0.0, 0.2])
 def test_an_odd_reply_that_comes_first_is_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, first: Outcome, wait: float, batch: int
@@ -125,26 +131,26 @@ def test_bytes_that_are_no_text_matter_where_they_are_read(monkeypatch: pytest.M
     assert all(each.reason == "a reply that is not valid UTF-8" for each in result.unknown)
 
 
-@pytest.mark.parametrize("batch", [1, 6])
+@pytest.mark.parametrize(("batch", "wait"), [(1, 0.02), (6, 0.02), (6, 0.5)])
 @pytest.mark.parametrize(
     ("refusal", "most"),
     [
         (Outcome(404, b"404 page not found"), 4),
         (Outcome.error(404, "Invalid URL (POST /chat/completions)"), 4),
         (Outcome.error(401, "Incorrect API key"), 4),
-        (Outcome.error(403, "no"), 12),
-        (Outcome(200, HTML.body, HTML.headers), 12),
+        (Outcome.error(403, "no"), 8),
+        (Outcome(200, HTML.body, HTML.headers), 8),
     ],
 )
 def test_a_wrong_address_or_key_costs_few_requests(
-    monkeypatch: pytest.MonkeyPatch, refusal: Outcome, most: int, batch: int
+    monkeypatch: pytest.MonkeyPatch, refusal: Outcome, most: int, batch: int, wait: float
 ) -> None:
     asked: list[object] = []
     stays = {"id": list(range(200)), "note": [f"{note} {n}" for n, note in enumerate(NOTES * 17)][:200]}
 
     def twist(_path: str, request: Any, _right: Outcome) -> Outcome:
         asked.append(request)
-        return replace(refusal, wait=0.02)
+        return replace(refusal, wait=wait)
 
     with StandInServer(twist=twist) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -153,8 +159,8 @@ def test_a_wrong_address_or_key_costs_few_requests(
             pytest.raises(ModelError, match="set OPENAI_"),
         ):
             connection.sql(QUERY)
-    # A batch that may hold one bad text is halved down to single texts, which decide.
-    assert len(asked) <= (most if batch == 1 or most == 4 else 140)
+    # What refuses slowly is asked for all texts once, as what replies slowly is.
+    assert len(asked) <= (most if wait < 0.25 else 200 / batch + most)
 
 
 @pytest.mark.parametrize(("scheme", "most"), [("http", 4), ("https", 20)])
@@ -162,7 +168,7 @@ def test_servers_of_one_machine_are_not_run_over(monkeypatch: pytest.MonkeyPatch
     """Their queue of connections is short, and what does not fit waits for long."""
     opening, reached = 0, 0
 
-    async def connect(*_: object, **__: object) -> None:
+    async def open_connection(*_: object, **__: object) -> None:
         nonlocal opening, reached
         opening += 1
         reached = max(reached, opening)
@@ -170,7 +176,7 @@ def test_servers_of_one_machine_are_not_run_over(monkeypatch: pytest.MonkeyPatch
         opening -= 1
         raise aiohttp.ClientConnectionError("closed")
 
-    monkeypatch.setattr(aiohttp.TCPConnector, "connect", connect)
+    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", open_connection)
     found = asyncio.run(_ask_all(f"{scheme}://127.0.0.1:9", 20))
     assert all(isinstance(each, NoReply) for each in found)
     assert reached == most
@@ -185,21 +191,11 @@ async def _ask_all(url: str, count: int) -> list[object]:
 
 @pytest.mark.parametrize("backlog", [1, 5])
 def test_a_server_with_a_short_queue_answers_all(backlog: int) -> None:
-    opened = 0
-
-    def answer(client: socket.socket) -> None:
-        with client:
-            while b"\r\n\r\n" in client.recv(65_536):
-                time.sleep(0.01)
-                client.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
-
     def serve() -> None:
-        nonlocal opened
         with contextlib.suppress(OSError):
             while True:
                 client, _ = listener.accept()
-                opened += 1
-                threading.Thread(target=answer, args=(client,), daemon=True).start()
+                threading.Thread(target=_answer_all, args=(client,), daemon=True).start()
                 time.sleep(0.01)
 
     with socket.create_server(("127.0.0.1", 0), backlog=backlog) as listener:
@@ -207,4 +203,31 @@ def test_a_server_with_a_short_queue_answers_all(backlog: int) -> None:
         found = asyncio.run(_ask_all(f"http://127.0.0.1:{listener.getsockname()[1]}", 24))
         listener.shutdown(socket.SHUT_RDWR)
     assert all(isinstance(each, Reply) for each in found)
-    assert opened < len(found), "calls that wait take connections that have become free"
+
+
+def _answer_all(client: socket.socket) -> None:
+    with client:
+        while b"\r\n\r\n" in client.recv(65_536):
+            time.sleep(0.01)
+            client.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}")
+
+
+def test_a_call_takes_a_free_connection_while_others_cannot_be_opened() -> None:
+    """A server of one thread, which accepts no other connection before the first is closed."""
+
+    async def ask(url: str) -> list[Reply]:
+        server = JsonServer(url, {}, timeout=60)
+        found = [await server.post("/x", b"{}")]
+        stuck = [asyncio.create_task(server.post("/x", b"{}")) for _ in range(12)]
+        async with asyncio.timeout(5):
+            await asyncio.wait(stuck, return_when=asyncio.FIRST_COMPLETED)
+            found += [await server.post("/x", b"{}") for _ in range(3)]
+        for each in stuck:
+            each.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)
+        await server.close()
+        return found
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        threading.Thread(target=lambda: _answer_all(listener.accept()[0]), daemon=True).start()
+        assert len(asyncio.run(ask(f"http://127.0.0.1:{listener.getsockname()[1]}"))) == 4

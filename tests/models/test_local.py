@@ -38,6 +38,8 @@ CASES = [
     ("is it family-friendly?", "Great for families with little ones.", "Yes"),
     ("is it quiet?", "You have to shout over the music.", "No"),
     ("is it quiet?", "A peaceful little room where we could actually talk.", "Yes"),
+    ("is it quiet?", "Anything but quiet.", "No"),
+    ("is there a long wait?", "No need to queue.", "No"),
     ("is it noisy?", "It was never loud.", "No"),
     ("is it cheap?", "Way overpriced.", "No"),
     ("is the staff friendly?", "Our waiter was rude and ignored us.", "No"),

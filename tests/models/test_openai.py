@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import json
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 from almanaq.errors import ModelCallError, ModelError
+from almanaq.models.http import Reply
 from almanaq.models.openai import OpenAIEmbedder, OpenAIModel
-from almanaq.models.protocols import Price, Prompt
+from almanaq.models.protocols import Completion, Message, Price, Prompt
 from almanaq.models.retrying import FailedCall, raise_public_errors
 from almanaq_bench.testing import Faults, StandInServer
 
@@ -108,3 +113,54 @@ def test_embeddings_are_unit_vectors_in_the_order_of_the_texts() -> None:
 def test_an_embedder_names_the_setting_to_change(model: str, key: str, setting: str) -> None:
     with StandInServer(models=("m",), key="k") as server, pytest.raises(ModelError, match=setting):
         OpenAIEmbedder(model, server.url, key).embed_documents(["a"])
+
+
+WHOLE = {
+    "choices": [
+        {
+            "finish_reason": "stop",
+            "message": {"content": REPLY, "refusal": None, "reasoning_content": "", "tool_calls": [{"function": {}}]},
+            "logprobs": {"content": [{"token": "{", "logprob": -0.1, "top_logprobs": [{"token": "x", "logprob": -3}]}]},
+        }
+    ],
+    "usage": {"prompt_tokens": 300, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": 3}},
+    "error": {"message": "no", "code": "n"},
+}
+
+
+class Replying(OpenAIModel):
+    """A model whose server gives one reply."""
+
+    reply: Reply
+
+    async def _post(self, *_: object) -> Reply:
+        return self.reply
+
+
+ODD: tuple[Any, ...] = (None, True, -1, 1e300, "", "x", [], {}, [None], {"a": 1}, "\ud800")
+
+
+def odd_versions(value: Any) -> Iterator[Any]:
+    """Yield JSON with one part after the other replaced by each odd value."""
+    yield from ODD
+    for place, part in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        for odd in odd_versions(part):
+            changed = value.copy()
+            changed[place] = odd
+            yield changed
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
+def test_whatever_part_of_a_reply_is_odd_it_is_read_or_a_failed_call(status: int) -> None:
+    asked = Prompt("p", "1", (Message("user", "hi"),), {"type": "object"}, verdict=True)
+
+    async def ask() -> None:
+        for content in odd_versions(WHOLE):
+            model = Replying("m", "http://127.0.0.1:9/v1", "k")
+            model.reply = Reply(status, json.dumps(content).encode(), {})
+            with contextlib.suppress(ModelError):
+                assert isinstance(await model.complete(asked), Completion)
+
+    asyncio.run(ask())

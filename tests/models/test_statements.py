@@ -38,6 +38,12 @@ CASES: tuple[tuple[str, str, str | None], ...] = (
     ("is the battery life good?", "Great screen, and the battery life is excellent too.", "Yes"),
     ("is the battery life good?", "A great screen.", None),
     ("does the review mention a charger?", "There is no charger in the box.", "Yes"),
+    ("does it mention parking?", "The waiter was kind, but there is no parking.", "Yes"),
+    ("does it mention kids?", "The waiter was kind to our children.", None),
+    ("does it complain about the service?", "The waiter was kind and the service was great.", "No"),
+    ("does it complain about the service?", "The menu is long and the service is terrible.", "Yes"),
+    ("does it praise the battery?", "The battery life is excellent.", "Yes"),
+    ("does it praise the battery?", "The battery is awful.", "No"),
     ("are there any problems with the engine?", "The engine is fine.", "No"),
     ("are there any problems with the engine?", "There is a problem with the engine.", "Yes"),
     ("was the left wing damaged?", "The left wing was damaged.", "Yes"),
@@ -57,3 +63,19 @@ def test_what_a_text_states_or_denies(question: str, text: str, expected: str | 
 def test_a_question_with_a_negation_is_not_answered(negated: str) -> None:
     text = "The customer does not complain about delivery. A refund was issued."
     assert LocalReader().evaluate(TextCall("answer", (text,), negated, compared=("Yes",))).value is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "value"),
+    [
+        ("does it mention the drawer?", "Yes"),
+        ("does it mention delivery?", "No"),
+        ("does it mention delivery or the drawer?", "Yes"),
+        ("does it mention the drawer and a refund?", "Yes"),
+        ("does it mention the drawer, a lamp and a refund?", "No"),
+        ("does it mention a lamp or delivery?", "No"),
+    ],
+)
+def test_a_text_mentions_what_it_speaks_of_and_nothing_else(asked: str, value: str) -> None:
+    text = "The desk wobbles and the drawer is broken. I asked for a refund."
+    assert LocalReader().evaluate(TextCall("answer", (text,), asked, compared=("Yes",))).value == value

@@ -11,10 +11,11 @@ import virtual_time
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError
 from almanaq.models.budget import Budget, MeteredModel
+from almanaq.models.concurrent import ConcurrentModel
 from almanaq.models.model_names import ModelSettings, wrap_model
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt
-from almanaq.models.retrying import ConcurrentModel, FailedCall, RetryingModel
+from almanaq.models.retrying import FailedCall, RetryingModel
 from almanaq.testing import ScriptedModel
 from almanaq_bench.testing import Faults, StandInServer
 

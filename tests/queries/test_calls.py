@@ -52,6 +52,10 @@ def rows(engine: str) -> Asked:
         ("SELECT city, count(*) FROM t GROUP BY city HAVING count(*) > 99 AND summary(array_agg(body)) <> ''", 0),
         ("SELECT CASE WHEN city = 'Rome' THEN answer(body, 'n?') END FROM t", 10),
         ("SELECT coalesce(city, answer(body, 'n?')) FROM t", 0),
+        ("SELECT id FROM t WHERE CASE WHEN city = 'Rome' THEN answer(body, 'n?') ELSE 'no' END = '4'", 10),
+        ("SELECT id FROM t WHERE coalesce(nullif(city, 'Rome'), answer(body, 'n?')) IN ('4', 'Oslo')", 10),
+        (f"SELECT id FROM t WHERE CASE WHEN {YES} THEN answer(body, 'n?')::int ELSE 1 END > 7", 25),
+        (f"SELECT count(*) FROM t WHERE CASE WHEN id > 12 AND {YES} THEN answer(body, 'n?') ELSE 'x' END > 'a'", 10),
         (f"SELECT CASE WHEN {YES} THEN answer(body, 'n?') END FROM t", 25),
         (f"SELECT city = 'Oslo' AND {YES} AND answer(body, 'loud?') = 'Yes' FROM t", 10),
         (f"SELECT {YES} OR answer(body, 'loud?') = 'Yes' FROM t", 35),
@@ -71,6 +75,16 @@ def rows(engine: str) -> Asked:
             3,
         ),
         ("SELECT (SELECT answer(u.body, 'n?') FROM t AS u WHERE u.stars = t.id ORDER BY u.id LIMIT 1) FROM t", 4),
+        (
+            "SELECT t.id, c FROM t JOIN (SELECT row_number() OVER (ORDER BY id DESC) AS n, answer(body, 'n?') AS c "
+            "FROM t) AS d ON d.n = t.id",
+            20,
+        ),
+        (
+            "SELECT t.id FROM t LEFT JOIN LATERAL (SELECT max(CASE WHEN t.id > 3 THEN answer(u.body, 'n?') ELSE '-' END"
+            ") AS m, count(*) AS c FROM t AS u) AS l ON true WHERE answer(t.body, 'calm?') = 'Yes'",
+            20,
+        ),
         ("SELECT id FROM t WHERE stars < 4 OR answer(body || answer(body, 'n?'), 'calm?') = 'Yes'", 8),
     ],
 )

@@ -62,6 +62,22 @@ def test_no_condition_on_an_answer_about_an_unknown_one_holds(shown: str, condit
         assert "rows may be shown that should not" in str(either.trace.warnings)
 
 
+@pytest.mark.parametrize("shown", ["id", "id, t"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "CASE WHEN id < 3 THEN answer(body, 'urgent?') ELSE 'Yes' END = 'Yes'",
+        "coalesce(CASE WHEN id > 2 THEN 'Yes' END, answer(body, 'urgent?')) = 'Yes'",
+        "CASE WHEN answer(id::text, 'urgent?') = 'No' AND id < 3 THEN answer(body, 'urgent?') ELSE 'Yes' END = 'Yes'",
+        "NOT CASE WHEN id < 3 THEN answer(body, 'urgent?') = 'No' ELSE answer(body, 'urgent?') = 'No' AND false END",
+    ],
+)
+def test_a_row_does_not_rest_on_a_call_in_a_branch_that_it_does_not_take(shown: str, condition: str) -> None:
+    with almanaq.connect(TABLES, model=FunctionModel(fails), cache=False) as con:
+        found = con.sql(f"SELECT {shown} FROM t WHERE {condition} ORDER BY id")
+    assert [row[0] for row in found.rows] == [1, 3, 4]
+
+
 @pytest.mark.parametrize(
     "query",
     [

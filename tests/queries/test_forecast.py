@@ -298,6 +298,14 @@ def test_what_a_limit_keeps_bounds_the_forecast_however_the_rows_are_shown(shown
     assert model.calls <= 8
 
 
+def test_branches_that_no_row_takes_are_not_expected() -> None:
+    model = FunctionModel(lambda text, _: "calm" if "calm" in text else "loud")
+    query = "SELECT id FROM stays WHERE CASE WHEN id < 5 THEN answer(note, 'how is it?') END = 'calm'"
+    with almanaq.connect({"stays": STAYS}, model=model, cache=False) as connection:
+        assert len(connection.sql(query, options=almanaq.Options(max_calls=5))) == 3
+    assert model.calls == 5
+
+
 @pytest.mark.parametrize("form", ["table", "csv"])
 @pytest.mark.parametrize("above", [None, 9, 10_000])
 def test_sql_keeps_a_limit_that_was_set(

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import almanaq
-from almanaq.errors import UnsupportedError
+from almanaq.errors import QueryTypeError, UnsupportedError
 from almanaq.testing import FunctionModel
 
 TABLES = """
@@ -43,6 +43,7 @@ WITH w AS (SELECT id, answer(x, 'q') AS a FROM t) SELECT w, a FROM w ORDER BY AL
 WITH a AS (SELECT t AS r FROM t) SELECT r.x, answer(r.x, 'q') FROM a
 WITH RECURSIVE r(n, a) AS (SELECT 1, answer('p', 'q') UNION ALL SELECT n + 1, a FROM r WHERE n < 3) SELECT r FROM r
 PIVOT (SELECT id % 2 AS k, answer(x, 'q') AS a FROM t) ON a USING count(*)
+SELECT id, t FROM t GROUP BY id, t HAVING max(answer(x, 'q')) = any_value(x) OR min(answer(x, 'q')) > 'q: a'
 SELECT a, t FROM (SELECT answer(x, 'q') AS a, id FROM t) AS t WHERE a IS NOT NULL
 SELECT t, answer(answer(x, 'q'), 'q') FROM t
 SELECT ARRAY(SELECT answer(x, 'q') FROM t ORDER BY id DESC) AS a
@@ -128,6 +129,16 @@ SELECT id, m = y AS z, m || '' = y AS w{} FROM (SELECT *, coalesce(answer(x, 'q'
 SELECT a, y = m AS z{} FROM (SELECT 0 AS a, '-' AS m UNION ALL SELECT id, answer(x, 'q') FROM t) AS b, t
 SELECT id{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS t WHERE y IN (SELECT y FROM t AS k WHERE y = lower(k.y))
 SELECT b.y, t.y, b.y = t.y AS z{} FROM (SELECT id, answer(x, 'q') AS y FROM t) AS b, t
+SELECT a{} FROM (SELECT id, coalesce(answer(x, 'q'), y) FROM t) AS d(a, b), t WHERE a = id AND b = t.y
+SELECT a{} FROM (SELECT id, answer(x, 'q') FROM t UNION ALL SELECT id, y FROM t) AS d(a, b), t WHERE b = t.y
+SELECT a{} FROM (SELECT *, coalesce(answer(x, 'q'), y) FROM t) AS d(a, b, c, e, f), t WHERE a = id AND f = t.y
+WITH d(a, b) AS (SELECT id, if(id > 1, answer(x, 'q'), y) FROM t) SELECT k{} FROM d AS e(k, l), t WHERE l = lower(y)
+SELECT a{} FROM (SELECT coalesce(answer(x, 'q'), y) FROM t) AS d(m), LATERAL (SELECT m) AS e(a), t WHERE a = t.y
+SELECT m{} FROM (SELECT y AS m FROM (SELECT answer(x, 'q') AS m, y FROM t) AS e) AS d, t WHERE m = lower(t.y)
+SELECT id{} FROM t WHERE n IN (SELECT answer(k.x, 'n') FROM t AS k)
+SELECT id{} FROM t WHERE n > ALL (SELECT answer(k.x, 'n') FROM t AS k WHERE k.id <> 2)
+SELECT id{} FROM t WHERE n = (SELECT answer(k.x, 'n') FROM t AS k WHERE k.id = t.id)
+SELECT m{} FROM (SELECT coalesce(nullif(y, 'no'), answer(x, 'q')) AS m FROM t) AS d, t WHERE m = answer(x, 'q')
 """.strip().splitlines()
 
 
@@ -153,6 +164,15 @@ def test_an_answer_is_not_merged_with_a_text(join: str, connection: almanaq.Conn
 def test_a_refusal_names_the_place(sql: str, place: str, connection: almanaq.Connection) -> None:
     with pytest.raises(UnsupportedError, match=place):
         connection.sql(sql)
+
+
+@pytest.mark.parametrize("shown", ["-answer(x, 'q')", "sum(answer(x, 'q'))", "coalesce(answer(x, 'q'), 0)"])
+def test_what_takes_a_text_for_something_else_is_duckdbs_own_error(shown: str) -> None:
+    database, model = duckdb.connect(), FunctionModel(_reply)
+    database.execute(TABLES)
+    with almanaq.connect(database, model=model, cache=False) as con, pytest.raises(QueryTypeError, match="VARCHAR"):
+        con.sql(f"SELECT t, {shown} FROM t GROUP BY ALL")
+    assert not model.calls
 
 
 def test_quotes_lead_to_the_rows_of_relations() -> None:

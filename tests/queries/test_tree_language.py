@@ -9,6 +9,7 @@ import pytest
 
 from almanaq.errors import QueryError, QuerySyntaxError, RefusedQueryError, UnknownNameError, suggest
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
+from almanaq.suql.language import WORK_SCHEMA
 from almanaq.suql.tree_language import TreeLanguage
 
 _DOGS = Relation("dogs", ("memory", "main", "dogs"), (Column("name", "text"), Column("age", "bigint")))
@@ -99,6 +100,21 @@ def test_names_are_the_engines(language: TreeLanguage) -> None:
     assert language.names(statement) == ("name", "age", "answer", "next")
     with pytest.raises(duckdb.BinderException):
         language.names(language.read("SELECT answer(colour, 'q') FROM dogs"))
+
+
+def test_a_query_that_is_not_planned_reads_tables_of_its_derived_tables(
+    language: TreeLanguage, connection: Any
+) -> None:
+    connection.execute("CREATE MACRO answer(d, q) AS 'old'")
+    asked = "SELECT age, answer(name, 'q') AS a FROM dogs"
+    query = f"SELECT * FROM ({asked}) AS d PIVOT (count(*) FOR a IN ('old', 'young'))"
+    (made,) = language.split(language.read(query), "part_")
+    (part,) = made.parts
+    assert [name for name, _ in part.columns] == ["age", "a"]
+    connection.execute(f"CREATE SCHEMA {WORK_SCHEMA}")
+    connection.execute(f"CREATE TABLE {WORK_SCHEMA}.{part.name} AS {part.statement.shown}")
+    assert connection.execute(made.sql).fetchall() == connection.execute(query).fetchall() == [(7, 1, 0)]
+    assert not list(language.split(language.read(f"{asked} WHERE name IN ({asked})"), "part_"))
 
 
 def test_parameters_are_numbered_as_they_are_written() -> None:

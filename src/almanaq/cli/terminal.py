@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from almanaq.charts.chart import Chart
     from almanaq.models.protocols import Usage
-    from almanaq.suql.accuracy.targets import Inference
+    from almanaq.suql.accuracy import Inference
     from almanaq.suql.execution.forecast import Forecast
     from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.result import Evidence, Result, Trace

@@ -94,8 +94,9 @@ class BatchingReader:
 
     A batch whose reply is malformed or declined, or whose request fails, is halved, down to single calls by the plain
     reader: one bad text must not cost the others their answers. Only where any request would fail now, all of it has
-    failed. Where nearly no reply holds the items that were sent, calls are made singly from then on. The first item
-    carries the usage.
+    failed. Where nearly no reply holds the items that were sent, calls are made singly from then on; as the items of a
+    batch are that is refused before any reply, since single texts tell whether the key is wrong. The first item carries
+    the usage.
     """
 
     remote = True
@@ -248,9 +249,9 @@ class BatchingReader:
             if problem.befalls_others:
                 alike = FailedCall(str(problem), cause=problem.cause, tries=problem.tries)
                 return [(place, problem if n == 0 else copy(alike)) for n, (place, _) in enumerate(items)]
-            found, usage = {}, problem.usage
+            found, usage, singly = {}, problem.usage, problem.setup is not None
         else:
-            found, usage = self._parse_items(name, completion.text, items), completion.usage
+            found, usage, singly = self._parse_items(name, completion.text, items), completion.usage, False
         missing = [item for item in items if item[0] not in found]
         if missing:
             forget_reply(self._model, prompt)
@@ -262,7 +263,7 @@ class BatchingReader:
                 reply = replace(found[place], usage=shared if outcomes else usage)
                 outcomes.append((place, await self._reader.convert_value(call, reply)))
         if missing:
-            again = await self._answer_parts(name, missing)
+            again = await self._answer_parts(name, missing, singly=singly)
             if not found:
                 place, outcome = again[0]
                 if isinstance(outcome, FailedCall):
@@ -273,10 +274,10 @@ class BatchingReader:
         return outcomes
 
     async def _answer_parts(
-        self, name: str, items: Sequence[tuple[int, TextCall]]
+        self, name: str, items: Sequence[tuple[int, TextCall]], *, singly: bool = False
     ) -> list[tuple[int, TextReply | Exception]]:
         """Return the outcomes of items that are asked in halves; one by one where batches are not answered."""
-        size = (len(items) + 1) // 2
+        size = 1 if singly else (len(items) + 1) // 2
         if self._is_void(name):
             size = 1
             record_count("asked_singly", len(items))

@@ -24,7 +24,7 @@ from almanaq.event_loops import PerLoop
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, FormData, TCPConnector
-    from aiohttp.connector import Connection
+    from aiohttp.client_proto import ResponseHandler
 
 HIDDEN = "[key]"
 _PUBLIC_PARAMETERS = ("api-version", "api_version", "version", "deployment", "model")
@@ -174,13 +174,13 @@ class JsonServer:
         self._sessions = PerLoop(self._open_session)
 
     async def post(
-        self, path: str, content: Mapping[str, Any] | bytes | FormData, read: Callable[[bytes], None] | None = None
+        self, path: str, content: dict[str, Any] | bytes | FormData, read: Callable[[bytes], None] | None = None
     ) -> Reply:
         """POST JSON or a form to a path below the base address; raises NoReply where no reply came.
 
         `read` gets the events of a streamed reply as they arrive, before secrets are removed.
         """
-        data = json.dumps(content).encode() if isinstance(content, Mapping) else content
+        data = json.dumps(content).encode() if isinstance(content, dict) else content
         return await self._send("POST", path, data, read)
 
     async def get(self, path: str, query: str = "") -> Reply:
@@ -270,8 +270,9 @@ def _gradual_connector() -> type[TCPConnector]:
             super().__init__(**options)
             self._gate = asyncio.Semaphore(_OPENED_AT_ONCE)
 
-        async def connect(self, *args: Any, **kwargs: Any) -> Connection:
-            async with self._gate:  # held for no time where a connection is free
-                return await super().connect(*args, **kwargs)
+        async def _create_connection(self, *args: Any, **kwargs: Any) -> ResponseHandler:
+            # Overridden as aiohttp documents: a call for which a connection is free does not come here.
+            async with self._gate:
+                return await super()._create_connection(*args, **kwargs)
 
     return GradualConnector

@@ -13,11 +13,12 @@ from almanaq.benchmark import import_bench
 from almanaq.errors import UsageError, suggest
 from almanaq.models.budget import Budget, MeteredModel, read_price
 from almanaq.models.cached import CachedModel, ReplyCache
+from almanaq.models.concurrent import PATIENCE, ConcurrentModel
 from almanaq.models.embedders.base import as_embedder
 from almanaq.models.private_files import default_cache_file, default_cache_folder
 from almanaq.models.protocols import Embedder, LanguageModel, Linker, Models, Price, Reader
 from almanaq.models.providers import PROVIDERS, call_timeout, choose_model, find_endpoint, reads_texts
-from almanaq.models.retrying import PATIENCE, ConcurrentModel, RetryingModel
+from almanaq.models.retrying import RetryingModel
 from almanaq.models.weights import GGUF, find_weights
 from almanaq.plugins import call_plugin, plugin_names
 

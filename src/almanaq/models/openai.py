@@ -44,7 +44,6 @@ from almanaq.models.openai_replies import (
     read_completion,
     read_error_message,
     read_likelihood,
-    read_retry_after,
     read_text,
     read_token_count,
     read_verdict_probabilities,
@@ -239,14 +238,7 @@ class OpenAIModel:
                 _log.warning("%s takes no reasoning effort: --reasoning-effort has no effect", self.name)
             self._refused |= {feature}
             return _ask_otherwise(f"the server does not support {feature}: {message[:200]}")
-        return make_status_error(
-            reply.status,
-            message,
-            model=self._model,
-            base_url=self._base_url,
-            retry_after=read_retry_after(reply.headers, message),
-            served=self._served,
-        )
+        return make_status_error(reply, message, model=self._model, base_url=self._base_url, served=self._served)
 
     def _request_options(self, prompt: Prompt) -> tuple[Mapping[str, Any], str]:
         """Return what a request holds beside its messages, and this as JSON: the prompts of a query share it."""
@@ -418,14 +410,8 @@ class OpenAIEmbedder:
                 self._types = None if refused == "input_type" else self._types
                 self._names_encoding = self._names_encoding and refused != "encoding_format"
                 return await self._embed_batch(texts, kind)
-            raise make_status_error(
-                reply.status,
-                message,
-                model=self._model,
-                base_url=self._base_url,
-                retry_after=read_retry_after(reply.headers, message),
-                served=self._width is not None,
-            )
+            served = self._width is not None
+            raise make_status_error(reply, message, model=self._model, base_url=self._base_url, served=served)
         content = decode_body(reply.body, base_url=self._base_url, served=self._width is not None)
         input_tokens = read_token_count(content, "prompt_tokens", most=lambda: max_tokens(texts), server=self._base_url)
         usage = Usage(calls=1, input_tokens=input_tokens or 0, money=None)

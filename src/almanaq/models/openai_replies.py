@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from almanaq.errors import ModelError
-from almanaq.models.http import SHORTEST_SECRET, NoReply, may_pass, redact_keys, remove_secrets
+from almanaq.models.http import SHORTEST_SECRET, NoReply, Reply, may_pass, redact_keys, remove_secrets
 from almanaq.models.protocols import VERDICTS, Completion, PieceSink, Usage
 from almanaq.models.retrying import LONGEST_RETRY_AFTER, FailedCall, UnusableReply
 
@@ -212,10 +212,9 @@ def find_output_limit(status: int, message: str, asked: int) -> int | None:
     return limit if LEAST_LIMIT <= limit < asked else None
 
 
-def make_status_error(
-    status: int, message: str, *, model: str, base_url: str, retry_after: float | None, served: bool = True
-) -> ModelError:
-    """Return the error for an HTTP status other than 2xx; `served` says that other calls have succeeded."""
+def make_status_error(reply: Reply, message: str, *, model: str, base_url: str, served: bool = True) -> ModelError:
+    """Return the error for a reply whose status is not 2xx; `served` says that other calls have succeeded."""
+    status = reply.status
     shown = redact_keys(" ".join(message.split())[:300])
     lower = shown.lower()
     if 300 <= status < 400:
@@ -244,8 +243,9 @@ def make_status_error(
         cause = "longer than the model reads"
         return FailedCall(message, retryable=False, usage=_ONE_CALL, cause=cause, too_long=True)
     if may_pass(status):
+        wait = read_retry_after(reply.headers, message)
         message, cause = f"the server answered {status}: {shown}", f"HTTP {status}"
-        return FailedCall(message, retry_after=retry_after, usage=_ONE_CALL, cause=cause, too_many=status == 429)
+        return FailedCall(message, retry_after=wait, usage=_ONE_CALL, cause=cause, too_many=status == 429)
     setup = None
     if not served and not any(word in lower for word in _ABOUT_ONE_TEXT):
         setup = {402: no_money, 403: refused_key, 404: no_protocol}.get(status) or ModelError(
@@ -330,6 +330,9 @@ def _read_wait_headers(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+_OF_A_REPLY = frozenset(("choices", "data", "error", "usage"))
+
+
 def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any]:
     """Return the JSON object of a reply; raises FailedCall, for what may be no server of the protocol with `setup`."""
     try:
@@ -337,7 +340,7 @@ def decode_body(body: bytes, *, base_url: str, served: bool) -> Mapping[str, Any
     except (ValueError, RecursionError) as problem:
         known = served or body.lstrip().startswith(b"{")
         raise _make_protocol_error("a reply that is not JSON", base_url, body, known) from problem
-    if not isinstance(content, dict) or not {"choices", "data", "error", "usage"} & set(content):
+    if not isinstance(content, dict) or _OF_A_REPLY.isdisjoint(content):
         raise _make_protocol_error("a reply that is not of the OpenAI protocol", base_url, body, served)
     return content
 
@@ -434,10 +437,10 @@ def has_reasoned(content: Mapping[str, Any]) -> bool:
     """Return whether a reply shows that the model reasons: hidden, in a field of its own, or in its text."""
     try:
         message = content["choices"][0]["message"]
-    except (LookupError, TypeError):
+        fields = message.get("reasoning_content") or message.get("reasoning")
+    except (LookupError, TypeError, AttributeError):
         return False
-    fields = any(message.get(name) for name in ("reasoning_content", "reasoning"))
-    return bool(count_reasoning_tokens(content) or fields or _REASONING_BEGINS.match(read_text(content)))
+    return bool(fields or count_reasoning_tokens(content) or _REASONING_BEGINS.match(read_text(content)))
 
 
 def read_completion(content: Mapping[str, Any], usage: Usage) -> Completion:

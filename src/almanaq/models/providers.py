@@ -360,7 +360,7 @@ async def _connect(
         await root.close()
 
 
-async def _get(server: JsonServer, path: str, content: Mapping[str, Any] | None = None) -> object:
+async def _get(server: JsonServer, path: str, content: dict[str, Any] | None = None) -> object:
     try:
         reply = await (server.get(path) if content is None else server.post(path, content))
         return json.loads(reply.body) if reply.succeeded else None

@@ -1,17 +1,15 @@
-"""When a call is made: how many at once, how often one that fails is tried again, and how long it may take in all."""
+"""Calls that fail: what is known of them, how often one is tried again, and how long it may take in all."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TypeVar
 
 from almanaq.errors import ModelCallError, ModelError
-from almanaq.event_loops import PerLoop
 from almanaq.models.protocols import NO_USAGE, Completion, LanguageModel, Prompt, Usage, forget_reply
 
 LONGEST_RETRY_AFTER = 60.0
@@ -167,121 +165,3 @@ class DeadlineModel:
     def forget(self, prompt: Prompt) -> None:
         """Drop an unusable reply, where the model caches replies."""
         forget_reply(self._model, prompt)
-
-
-calls_at_once: ContextVar[asyncio.Semaphore | None] = ContextVar("almanaq_calls_at_once", default=None)
-"""The slots of the current query: at most as many as the model has."""
-
-
-_FIRST_CALLS = 4
-"""Calls out at a time until a model has replied: where it cannot be reached, or refuses the key, no other is made."""
-PATIENCE = 0.25
-"""Seconds that further calls wait for a first reply: a refusal comes sooner."""
-_REFUSALS = 8
-"""Refused requests, and no reply, that show that the key, the address or the model is wrong, and not a text."""
-
-
-@dataclass(eq=False)
-class _FirstCalls:
-    """The calls of an event loop to a model that has not replied yet.
-
-    Attributes:
-        sent: how many of them are out.
-        until: when the others go as well, unless a `problem` with all of them was found.
-        refused: requests, each for one text, that failed in a way that concerns all where none is answered.
-    """
-
-    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_FIRST_CALLS))
-    waiting: int = 0
-    sent: int = 0
-    refused: int = 0
-    until: float | None = None
-    problem: ModelError | None = None
-
-
-class ConcurrentModel:
-    """Limits the calls in flight in an event loop, and of each query; the others wait in order.
-
-    Until the model has replied, few are made, for `patience` seconds: an error that concerns all ends the others.
-    """
-
-    bounds_calls = True
-
-    def __init__(self, model: LanguageModel, limit: int = 64, *, patience: float = PATIENCE) -> None:
-        self.name = model.name
-        self._model, self._patience = model, patience
-        self._slots = PerLoop(lambda: asyncio.Semaphore(limit))
-        self._first = PerLoop(_FirstCalls)
-        self._has_replied = not patience
-
-    async def complete(self, prompt: Prompt) -> Completion:
-        """Return the reply, after waiting for a free slot."""
-        slots, held = await self._slots.get(), list[asyncio.Semaphore]()
-        try:
-            for each in (calls_at_once.get(), slots):
-                if each is not None:
-                    await each.acquire()
-                    held.append(each)
-            return await (self._model.complete(prompt) if self._has_replied else self._complete_early(prompt))
-        finally:
-            # Released only after the reply is passed on, so that CachedModel stores it before the next call starts:
-            # a killed process loses no more than the calls in flight.
-            asyncio.get_running_loop().call_soon(_release, held)
-
-    async def _complete_early(self, prompt: Prompt) -> Completion:
-        first, clock = await self._first.get(), asyncio.get_running_loop().time
-        if not first.waiting and not first.sent:
-            first.until, first.problem = None, None
-        has_turn = await self._wait_for_turn(first, clock)
-        try:
-            if first.problem is not None:
-                raise first.problem
-            if has_turn and self._has_replied:  # the next one that waits need not wait for this call
-                first.turns.release()
-                has_turn = False
-            completion = await self._send_early(first, prompt, clock)
-            self._has_replied = True
-            return completion
-        finally:
-            if has_turn:
-                first.turns.release()
-
-    async def _wait_for_turn(self, first: _FirstCalls, clock: Callable[[], float]) -> bool:
-        first.waiting += 1
-        if first.until is None and first.turns.locked():  # the first call may have loaded modules for long
-            first.until = clock() + self._patience
-        try:
-            while True:
-                try:
-                    async with asyncio.timeout_at(first.until):
-                        return await first.turns.acquire()
-                except TimeoutError:
-                    if clock() >= (first.until or 0.0):  # a refusal may have moved it
-                        return False
-        finally:
-            first.waiting -= 1
-
-    async def _send_early(self, first: _FirstCalls, prompt: Prompt, clock: Callable[[], float]) -> Completion:
-        first.sent += 1
-        try:
-            return await self._model.complete(prompt)
-        except ModelCallError as failure:
-            setup = failure.setup if isinstance(failure, FailedCall) else None
-            if setup is None or self._has_replied:
-                raise
-            first.refused += not prompt.divisible
-            first.until = clock() + self._patience
-            if first.refused < _REFUSALS or first.sent > _FIRST_CALLS:
-                raise
-            first.problem = setup
-            raise setup from failure
-        except ModelError as problem:
-            first.problem = problem
-            raise
-        finally:
-            first.sent -= 1
-
-
-def _release(held: Sequence[asyncio.Semaphore]) -> None:
-    for each in held:
-        each.release()

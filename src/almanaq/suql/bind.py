@@ -13,7 +13,7 @@ from almanaq.suql.names import BoundQuery, bind_names, mark_functions
 from almanaq.suql.syntax.limits import check_tree
 from almanaq.suql.syntax.literals import bindable, literal
 from almanaq.suql.syntax.nodes import nodes, nodes_of, write_memberships
-from almanaq.suql.text_functions import declared, is_text_call, place_of
+from almanaq.suql.text_functions import declared, is_text_call, own_nodes, place_of
 
 _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES, exp.DType.BOOLEAN])
 
@@ -31,6 +31,7 @@ def bind(statement: Statement, language: Language, catalog: Catalog, parameters:
             node.meta.pop("start", None)
     _fix_subscripts(tree, dialect)
     _write_branches(tree)
+    _write_windows(tree)
     tree = write_memberships(fill_parameters(tree, parameters, dialect))
     for call in filter(is_text_call, nodes_of(tree, exp.Anonymous)):
         if (made := declared(call).expand) is not None:
@@ -95,6 +96,23 @@ def _write_branches(tree: exp.Query) -> None:
         if not isinstance(node.parent, exp.Case):
             taken = exp.If(this=node.this, true=node.args["true"])
             node.replace(exp.Case(ifs=[taken], default=node.args.get("false")))
+
+
+def _write_windows(tree: exp.Query) -> None:
+    """Write what WINDOW calls by a name where the name stands: parts of a block move to others, which have none."""
+    for block in nodes_of(tree, exp.Select):
+        definitions = block.args.get("windows") or []
+        named: dict[str, exp.Expr] = {}
+        for window in [*definitions, *(node for node in own_nodes(block) if isinstance(node, exp.Window))]:
+            base = named.get(window.alias.lower())
+            for key in ("partition_by", "order", "spec") if base is not None else ():
+                if base is not None and not window.args.get(key):
+                    window.set(key, base.copy().args.get(key))
+            if base is not None:
+                window.set("alias", None)
+            if any(window is definition for definition in definitions):
+                named[window.this.name.lower()] = window
+        block.set("windows", None)
 
 
 def _fix_subscripts(tree: exp.Query, dialect: str) -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from almanaq import display
 from almanaq.errors import MissingExtraError
 from almanaq.models.budget import SpendingLine
-from almanaq.suql.accuracy.targets import Inference
-from almanaq.suql.row_values import python_rows
+from almanaq.suql.accuracy import Inference
+from almanaq.suql.result_values import python_rows
 
 if TYPE_CHECKING:
     from almanaq.charts.chart import Chart
@@ -265,7 +265,7 @@ class Result:
         """
         if find_spec("pandas") is None:
             raise MissingExtraError("pandas", "pandas", "Result.df()")
-        from almanaq.suql.result_frames import pandas_frame
+        from almanaq.suql.result_values import pandas_frame
 
         return pandas_frame(self.table)
 
@@ -281,7 +281,7 @@ class Result:
         """
         if find_spec("polars") is None:
             raise MissingExtraError("polars", "polars", "Result.pl()")
-        from almanaq.suql.result_frames import polars_frame
+        from almanaq.suql.result_values import polars_frame
 
         return polars_frame(self.table)
 

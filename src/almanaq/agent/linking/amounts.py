@@ -24,6 +24,9 @@ for _at in ("on", "in", "at"):
 _TIMES = ("since", "before", "after", "until", "prior", "later", "earlier")
 _ONWARD = ("on", "onward", "onwards")
 _FLIPPED = {">": "<=", "<": ">=", ">=": "<", "<=": ">"}
+TIMES = "times"
+"""The unit of a comparison that says how many rows there are of one thing: "more than once"."""
+_SAID_TIMES = {"once": 1.0, "twice": 2.0}
 _FIRST_YEAR, _LAST_YEAR = 1500, 2200
 _MOST_BETWEEN = 4
 """Most words between a comparative and its "than"."""
@@ -115,6 +118,8 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         value, last = found
         if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word):
             continue  # "the cheapest one" is no number
+        if tokens[last : last + 1] and tokens[last].folded == TIMES:
+            yield _times(i, last, "=", value)  # "who appear three times"
         last, unit = _unit(tokens, last)
         first = i
         if i and tokens[i - 1].folded in _CURRENCIES:
@@ -151,8 +156,8 @@ def _unit(tokens: Sequence[Token], at: int) -> tuple[int, str]:
     where = at + square
     if where < len(tokens) and tokens[where].folded in known:
         unit = tokens[where].folded + ("2" if square else "")
-        old = unit in ("year", "years") and where + 1 < len(tokens) and tokens[where + 1].folded in ("old", "of")
-        if old and tokens[where + 1].folded == "old":
+        old = unit in ("year", "years", "yr", "yrs") and where + 1 < len(tokens)
+        if old and tokens[where + 1].folded in ("old", "olds"):
             return where + 2, "old"
         return where + 1, unit
     return at, ""
@@ -202,12 +207,16 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
             yield Span(first - 1, last, "than", ((_FLIPPED[sign], measured),), 0.9 * (last - first + 1))
     if at < len(tokens) and found is None and tokens[at].folded == "single":
         found = 1.0, at + 1
+    if at < len(tokens) and tokens[at].folded in _SAID_TIMES:
+        yield _times(first, at, sign, _SAID_TIMES[tokens[at].folded])
     if found is None:
         return
     value, end = found
     if any(t.folded == "or" for t in tokens[last:at]):
         sign += "="
     currency = next((t.folded for t in tokens[last:at] if t.folded in _CURRENCIES), "")
+    if tokens[end : end + 1] and tokens[end].folded == TIMES:
+        yield _times(first, end, sign, value)
     end, unit = _unit(tokens, end)
     if negated:
         first, sign = first - 1, _FLIPPED[sign]
@@ -216,12 +225,18 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
     yield Span(first, end, "compare", (comparison,), (0.8 if timely else 1.0) * (end - first) + 0.1)
 
 
+def _times(first: int, last: int, sign: str, value: float) -> Span:
+    """Return the comparison of how often something is there."""
+    return Span(first, last + 1, "compare", (Comparison(sign, (value,), TIMES),), 1.1 * (last + 1 - first))
+
+
 def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield what ranks first: "the most", "top 5", "3 cheapest", "second largest"."""
     known = english()
     folded = [token.folded for token in tokens]
     for first, token in enumerate(tokens):
-        if token.folded in ("more", "fewer") and "or" in folded[first:] and "than" not in folded:  # "more in A or B?"
+        either = "or" in folded and "than" not in folded and "or" not in folded[max(first - 1, 0) : first + 2]
+        if token.folded in ("more", "fewer") and either:  # "more in A or B?", "do A or B have more?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None

@@ -28,6 +28,10 @@ _COUNT = re.compile(r"-?(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?")
 _LASTING = re.compile(r"\d ?(?:h|hr|hrs|hours?|m|mins?|minutes?|s|secs?|seconds?)\b", re.IGNORECASE)
 _LIST_MARKS = (", ", "; ", " | ", ";", "|", ",")
 _LISTS, _ITEMS = 0.15, 0.7
+_CALLING = re.compile(r"(?!.*(?:://|\bwww\.|\w@\w))(?=.*[^\W\d_]{3})(?!(?:.*\d){5})(?!(?:\S+\s+){8})")
+"""What a name is like: with a word, but no address, long number or sentence."""
+_TALLIES = (("count",), ("number",), ("frequency",), ("freq",), ("n",))
+_CALLED_BY, _MOST_COMPARED = 0.8, 2000
 _CODE = re.compile(r"\d|^[^aeiouy]+$|^.{1,2}$")
 _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|when|where|whether|is|as)\b|[.,;:()/]")
 _ALSO = re.compile(r"\balso (?:called|known as|named)\b:? ([^.;()]+)", re.IGNORECASE)
@@ -52,6 +56,7 @@ class LinkedColumn:
         scale: its values from the least to the most, where they are steps of one ("cheap", "moderate").
         distinct: how many values of it are known; 0 where they were not read.
         numbers: it numbers the rows, and its name is their noun: `trip`, `order_no`.
+        calls: its values are what people call things by: words, rather than codes, addresses or sentences.
     """
 
     relation: Relation = field(hash=False)  # the words alone tell columns apart well enough, and in a tenth of the time
@@ -69,6 +74,7 @@ class LinkedColumn:
     distinct: int = 0
     scale: tuple[str, ...] = ()
     numbers: bool = False
+    calls: bool = False
 
     @property
     def name(self) -> str:
@@ -126,6 +132,18 @@ class LinkedColumn:
         return self.kind == "number" and not self.is_identifier
 
     @property
+    def tallies(self) -> bool:
+        """Whether it says how many cases a row stands for, by its name."""
+        return self.is_measurable and self.words in _TALLIES
+
+    @property
+    def sums(self) -> bool | None:
+        """Whether its numbers are summed up (True) or averaged (False), as far as its name says; else None."""
+        known, plural = english().sums(self.words), f"{self.words[-1]}s" if self.words else ""
+        things = self.name.casefold().endswith(plural or "-") and "int" in self.column.type.casefold()
+        return True if known is None and things and plural not in english().units else known
+
+    @property
     def unit(self) -> str:
         """The unit that its name, or else its description, says that its numbers are in; "" where none does."""
         if self.minutes or "runtime" in self.words:
@@ -154,7 +172,7 @@ def link_column(relation: Relation, column: Column) -> LinkedColumn:
 def with_values(column: LinkedColumn, values: Sequence[str]) -> LinkedColumn:
     """Return a text column with what its values say of its kind."""
     told = [value for value in values if value.casefold() not in NO_VALUE]
-    column = replace(column, distinct=len(told), scale=_price_scale(told))
+    column = replace(column, distinct=len(told), scale=_price_scale(told), calls=_call_things(told))
     pair = _yes_no(column, values)
     if pair is not None:
         return replace(column, kind="boolean", yes=pair[0], no=pair[1])
@@ -170,6 +188,13 @@ def _price_scale(values: Sequence[str]) -> tuple[str, ...]:
     steps = english().same_values[:4]
     ranked = {value: i for value in values for i, step in enumerate(steps) if value.casefold() in step}
     return tuple(sorted(ranked, key=lambda v: ranked[v])) if len(ranked) == len(values) > 1 else ()
+
+
+def _call_things(values: Sequence[str]) -> bool:
+    """Return whether people may call things by such values; codes are in capitals of one length, and in one piece."""
+    some = values[:_MOST_COMPARED]
+    coded = len({len(value) for value in some}) == 1 and all(v.isupper() and len(v.split()) == 1 for v in some)
+    return not coded and sum(bool(_CALLING.match(value)) for value in some) >= _CALLED_BY * len(some)
 
 
 def _yes_no(column: LinkedColumn, values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -274,9 +299,16 @@ def name_column(columns: Sequence[LinkedColumn]) -> LinkedColumn:
             return called
     named = [c for c in texts if ("name" in c.roles or c.words[-1].endswith("name")) and not c.is_category]
     named.sort(key=lambda c: not c.names_rows)
-    telling = [c for c in texts if c.names_rows]
+    telling = sorted((c for c in texts if c.names_rows), key=lambda c: not c.calls)
+    telling = [c for c in telling if _says_more(c, telling[0])] + telling
     first = [c for c in columns[:1] if c.is_identifier]
     return (named or telling or first or texts or list(columns))[0]
+
+
+def _says_more(column: LinkedColumn, name: LinkedColumn) -> bool:
+    """Return whether a column holds what another does and more: "Lutra Panther", where the other says "Panther"."""
+    pairs = [*zip(column.column.samples, name.column.samples, strict=False)]
+    return column.calls and len(pairs) > 1 and all(len(own) > len(other) and other in own for own, other in pairs)
 
 
 def name_columns(columns: Sequence[LinkedColumn]) -> tuple[LinkedColumn, ...]:

@@ -102,6 +102,11 @@ class English:
         common = plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
         return common or of_calendar
 
+    @property
+    def measured_words(self) -> frozenset[str]:
+        """The words of columns that adjectives measure."""
+        return frozenset(name for measured in self.measures.values() for name, _ in measured)
+
     def unit_of(self, word: str) -> str:
         """Return the unit that a word is a name of; "" for other words."""
         unit = self.same_units.get(word, word)
@@ -116,10 +121,9 @@ class English:
 
     def is_row_noun(self, word: str) -> bool:
         """Return whether a word may be what one row is called: in the singular, and no measure, unit, rate or time."""
-        measures = {name for measured in self.measures.values() for name, _ in measured}
         roles = set().union(*(names for role, names in self.roles.items() if role != "job"))
         plain = stem(word) == word and (word,) not in self.phrases
-        return plain and not {word, word + "s"} & (measures | roles | self.units | self.rates)
+        return plain and not {word, word + "s"} & (self.measured_words | roles | self.units | self.rates)
 
     def sums(self, words: tuple[str, ...]) -> bool | None:
         """Return whether a column of that name is summed up (True), averaged (False), or may be either (None)."""
@@ -136,11 +140,11 @@ def english() -> English:
     phrases = dict(_phrases(data, measures))
     return English(
         word_set(data["silent"]),
-        frozenset(form for verb in data["linking"]["verbs"].split() for form in _verb_forms(verb)),
+        frozenset(form for verb in data["linking"]["verbs"].split() for form in verb_forms(verb)),
         phrases,
         max(map(len, phrases)),
         measures,
-        {form: frozenset(meant) for verb, meant in data["verbs"].items() for form in _verb_forms(verb)},
+        {form: frozenset(meant) for verb, meant in data["verbs"].items() for form in verb_forms(verb)},
         names["abbreviations"],
         {name: tuple(parts.split()) for name, parts in data["compounds"].items()},
         _symmetric(names["synonyms"]),
@@ -198,7 +202,7 @@ def _symmetric(groups: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def _verb_forms(verb: str) -> frozenset[str]:
+def verb_forms(verb: str) -> frozenset[str]:
     doubled = verb + verb[-1]
     ends = (verb, verb + "s", verb + "es", verb + "ed", verb + "d", verb + "ing", doubled + "ed", doubled + "ing")
     forms = {*ends, verb.removesuffix("e") + "ing", verb.removesuffix("y") + "ies", verb.removesuffix("y") + "ied"}

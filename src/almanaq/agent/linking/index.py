@@ -20,7 +20,7 @@ from almanaq.agent.linking.columns import (
     relation_words,
     with_values,
 )
-from almanaq.agent.linking.english import english, read_data, share_root
+from almanaq.agent.linking.english import english, read_data, share_root, verb_forms
 from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, name_stems, stem, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.terms import Term
@@ -29,7 +29,7 @@ from almanaq.text.words import edit_distance, tolerance
 Values = Callable[[str, str, int], Sequence[str]]
 """(relation, column, limit) → distinct values, the most frequent first."""
 
-MOST_VALUES, MOST_NAMES = 5000, 20_000
+MOST_VALUES, MOST_NAMES = 5000, 50_000
 """Most values that are read of a column, and of one of names."""
 LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
@@ -39,11 +39,15 @@ _PARTED = re.compile(r"\s*[;:(\[|]")
 """What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
-_TIES = frozenset(("at", "by", "for", "in", "of", "on", "per"))
+_CALLED_SO = 0.95
+"""How surely a column is called by words, so that no other of its rows is by a part of its name."""
+_TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
+_REORDERED = 0.93
+"""How surely all words of a name in another order mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
-_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent".split())
+_UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent sq".split())
 """Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
 
@@ -66,7 +70,7 @@ def _spelled_out(word: str) -> str:
     """Return what a word of a column's name stands for: "weight" for `wt`, and for `bodywt`."""
     known = english().abbreviations
     ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
-    return stem(known.get(word) or next(ends, word))
+    return word if word in english().measured_words else stem(known.get(word) or next(ends, word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,13 @@ class CatalogIndex:
         }
         self._named: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         self._holding: dict[str, list[LinkedColumn]] = defaultdict(list)
+        self._by_words: dict[frozenset[str], list[LinkedColumn]] = defaultdict(list)
         for column in self.all_columns():
             self._index_names(column)
+        for relation in catalog.relations:
+            named, words = self.name_of(relation), {word for c in self.columns[relation.name] for word in c.words}
+            if named.calls and named.names_rows and not (named.is_identifier or {"name", "title"} & words):
+                self._named[("name",)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
             self._index_relation(relation)
@@ -154,11 +163,18 @@ class CatalogIndex:
     def columns_named(self, words: tuple[str, ...]) -> list[Named]:
         """Return the columns that stems name, wholly or in part, the surest first."""
         found = {id(each.thing): each for each in reversed(self._named.get(words, []))}
+        called = {each.thing.relation.name for each in found.values() if each.sureness >= _CALLED_SO}  # type: ignore[union-attr]
+        if len(words) > 1 and not found:  # "date of birth", "city mpg" of `MPG.city`
+            said = frozenset(words) - _TIES
+            for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
+                found[id(column)] = Named(column, 1.0 if any(map(str.isdigit, words)) else _REORDERED)  # "2021 price"
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
                 at = [i for i in range(len(column.words) - size + 1) if column.words[i : i + size] == words]
-                if at and id(column) not in found:
+                if not at and size > 1 and {*words} < {*column.words}:
+                    at = [-1]  # the aircraft model is an `aircraft_make_model`
+                if at and id(column) not in found and column.relation.name not in called:
                     ends = at[-1] + size == len(column.words)
                     sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
                     sure -= _BESIDE * bool(_TIES.intersection(column.words[: at[-1]]))
@@ -179,6 +195,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
+            elif said in verb_forms(words[0]) and len(words) == 1:
+                found[id(column)] = Named(column, 0.77, "root")  # "ended" of `end_date`
             elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
                 found[id(column)] = Named(column, 0.75, "root")
             elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
@@ -244,26 +262,22 @@ class CatalogIndex:
                     head, tail = plain[0].removesuffix(end), known.abbreviations.get(end, end)
                     add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
                     add((head, tail), 0.9)
-        years = [w for w in words if w.isdigit()]
-        if len(years) == 1 and len(words) > 1:
-            for called in (trimmed, plain):
-                add((*years, *called), 1.0)
-                add((*called, "in", *years), 1.0)
-                add((*called, "for", *years), 0.95)
         add(plain, 0.92)
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
             add(plain[1:], 0.9)
         if len(trimmed) > 2 and "of" in trimmed[1:-1]:
-            at = trimmed.index("of")
-            add((*trimmed[at + 1 :], *trimmed[:at]), 0.9)  # "country of origin" is the origin country
-            add(trimmed[:at], 0.86)
+            add(trimmed[: trimmed.index("of")], 0.86)
         for name in other_names(column.column.description):
             add(name, 0.97)
         said = head_words(column.column.description)
         if said and len(said) < 4:
             add(said, 0.85)
+        for form in {frozenset(each) - _TIES for each in (words, plain)}:
+            self._by_words[form].append(column)
+        for noun in ("case", "incident") if column.tallies else ():
+            add((noun,), 0.93)
         for words, sure in forms.items():
             self._named[words].append(Named(column, sure, "" if sure > 0.9 else "described"))
         for word in set(column.words):
@@ -323,7 +337,8 @@ class CatalogIndex:
                 and noun not in held
                 and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
             ):
-                add((noun,), 0.75, "described")
+                for each in (noun, *known.synonyms.get(noun, ())):
+                    add((each,), 0.75, "described")
         if known.person_columns & held:
             others = [r for r in self.catalog.relations if r is not relation]
             alone = not any(known.person_columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
@@ -411,11 +426,13 @@ class CatalogIndex:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":
             return column
-        most = MOST_NAMES if "name" in column.roles else MOST_VALUES
-        values = column.column.values or tuple(self._read(column.relation.name, column.name, most))
+        values = column.column.values or tuple(self._read(column.relation.name, column.name, MOST_VALUES))
         column = with_values(column, values)
         if column.kind != "text":
             return column
+        if len(values) == MOST_VALUES and column.names_rows and column.calls:
+            values = tuple(self._read(column.relation.name, column.name, MOST_NAMES))
+            column = with_values(column, values)
         for value in values:
             if value.casefold() in NO_VALUE:
                 continue

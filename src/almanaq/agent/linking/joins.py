@@ -19,7 +19,7 @@ Finds = Callable[[exp.Select], bool]
 """Says whether a query finds a row."""
 _FARTHEST = 3
 _FAR = 100
-_KEY_ENDS = ("code", "id", "key", "no", "nr", "number")
+_KEY_ENDS, _NAMES = ("code", "id", "key", "no", "nr", "number"), ("name", "title", "label", "description")
 _MOST_RELATIONS, _FIRST = 40, 4
 """Relations between which keys are looked for by their values; columns of one that may be its key."""
 
@@ -198,7 +198,8 @@ class JoinGraph:
 def _may_lead(own: Column, key: Column, other: Relation) -> bool:
     """Return whether a column is called as a key of other rows: by its name, or by their noun ("country_code")."""
     called, noun = "".join(identifier_stems(own.name)), "".join(identifier_stems(other.name))
-    same = own.name.casefold() == key.name.casefold() and called.endswith(_KEY_ENDS)
+    same = own.name.casefold() == key.name.casefold()
+    same = same and (called.endswith(_KEY_ENDS) or (own.type == "text" and called not in _NAMES))
     return same or (called.startswith(noun) and called.removeprefix(noun) in ("", *_KEY_ENDS, "name", "abbr"))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from almanaq.agent.linking.amounts import averages, comparisons, numbers, orders, periods, superlatives
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
-from almanaq.agent.linking.english import SHORTEST_CORRECTED, english, share_root
+from almanaq.agent.linking.english import SHORTEST_CORRECTED, SPELLED, english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
 from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
@@ -27,9 +27,9 @@ _LOOSE = 300
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
 _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 _PADDING_OF = {
-    "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time")),
+    "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time", "class", "group")),
     "date": frozenset(("date", "day", "time")),
-    "text": frozenset(("status", "type", "category", "name")),
+    "text": frozenset(("status", "type", "category", "name", "class", "group")),
 }
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
@@ -151,6 +151,8 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue
             if kind == "count" and not _counts(tokens, first, index):
                 continue
+            if kind == "by" and first and tokens[first].folded == "every" and tokens[first - 1].folded in _WHICH:
+                continue  # "list every boat"
             after = tuple(token.stem for token in tokens[last : last + 1])
             if kind == "distinct" and last - first > 1 and index.relations_named(after):
                 continue  # what kinds of jobs there are, a column of jobs says
@@ -421,10 +423,11 @@ def _other_forms(
         token = tokens[i]
         named = index.columns_like(token.folded)
         if named and token.folded not in _NOT_ALONE:
-            weight = named[0].sureness * (1.0 if i in gaps else 0.8)
+            padded = i + 1 in gaps and tokens[i + 1].stem in _padding_of(named[0])  # "reading score" of `read`
+            weight = (1 + padded) * named[0].sureness * (1.0 if i in gaps else 0.8)
             yield Span(
                 i,
-                i + 1,
+                i + 1 + padded,
                 "column",
                 tuple(n for n in named if n.sureness > named[0].sureness - 0.15),
                 weight,
@@ -438,14 +441,17 @@ def _other_forms(
             own = relation_words(relation)[-1:]
             whole = "".join(own)
             begins = whole.startswith(token.stem) or (len(own) == 1 and own[0].startswith(token.stem))
-            if len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
+            if len(token.stem) > 3 and whole != token.stem and whole.endswith(token.stem):
+                yield Span(i, i + 1, "table", (relation,), 0.9, "part")  # "strikes" of `birdstrikes`
+            elif len(token.folded) > 4 and own and (share_root(token.folded, own[0]) or begins):
                 yield Span(i, i + 1, "table", (relation,), 0.8, "root")
         if token.folded in known.row_nouns or stem(token.folded) in known.row_nouns:
             yield Span(i, i + 1, "noun", (), 0.5, "row")
         elif is_plural(token) or (i and tokens[i - 1].folded in ("which", "what", "each", "per", "every", "a")):
             before = {t.folded for t in tokens[max(0, i - 3) : i]}
-            if not i or before & _WHICH:
-                yield Span(i, i + 1, "noun", (), 0.3, "unnamed")
+            counted = i and (tokens[i - 1].folded.isdigit() or tokens[i - 1].folded in SPELLED)
+            if not i or before & _WHICH or counted:
+                yield Span(i, i + 1, "noun", (), 0.32, "unnamed")
     yield from _parts_of_values(tokens, question, index, gaps)
     for i in sorted(gaps):
         word = tokens[i].folded
@@ -484,7 +490,8 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
                 continue
             if not found:
                 break
-            named = inside[0].text[:1].isupper()
+            one = len({m.value for m in found}) == 1 and found[0].value.isupper()  # whose case tells nothing
+            named = inside[0].text[:1].isupper() or one
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break

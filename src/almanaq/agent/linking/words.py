@@ -18,6 +18,7 @@ _GLUED = re.compile(
     r"(height|weight|length|width|depth|distance|area|speed|elevation|altitude|temp|temperature|duration|mass)"
     r"(cm|mm|km|kg|ft|lb|lbs|mph|kmh|min|sec|m|f|c|g|s)$"
 )
+_JOINED = re.compile(r"^(?!candi|man|vali|liqui|consoli|antece|sur|nick)([a-z]{3,})(date|size|value|price|name)$")
 _TOKEN = re.compile(
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])|\d+\.\d+(?![\w.])|[^\W_]+(?:['’](?:t|re|ve|ll|d|m)\b)?|['’]s\b|[<>!]=|\$+|\S"
 )
@@ -105,7 +106,7 @@ def stems(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=16_384)
 def identifier_stems(identifier: str) -> tuple[str, ...]:
     """Return the stems of the words of an identifier: `PhoneNumber` and `phone_number` are (phone, number)."""
-    parts = _PARTS.findall(_GLUED.sub(r"\1_\2", _UNIT_END.sub(r"_\1_\2", identifier)))
+    parts = _PARTS.findall(_GLUED.sub(r"\1_\2", _UNIT_END.sub(r"_\1_\2", _JOINED.sub(r"\1_\2", identifier))))
     return tuple(stem(fold(part)) for part in parts)
 
 

@@ -11,8 +11,9 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
-from almanaq.agent.linking.words import is_verb_form
-from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.linking.spans import Span
+from almanaq.agent.linking.words import is_plural, is_verb_form
+from almanaq.agent.local.draft import DOING, NotComposed
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
@@ -27,12 +28,16 @@ _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
-    "listed table tables database data records located yet now currently".split()
+    "listed table tables database data records located yet now currently represented "
+    "covered".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
+_BESIDE, _EQUAL = 0.4, 0.5
+"""How much less sure a query is that leaves out a word before a column; a reach below which a column says what a nearer
+one does."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _TIED, _TOLD = 0.75, 0.8
@@ -88,9 +93,15 @@ class Composer(Ranking):
             self._doubt_verbs()
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
-            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else _LEFT_OVER.get(span.kind, 0.3)
+            left = _BESIDE if self._says_more_of(span) else _LEFT_OVER.get(span.kind, 0.3)
+            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else left
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
+
+    def _says_more_of(self, span: Span) -> bool:
+        """Return whether an unknown word stands before the name of a column: "crew" of "average crew age"."""
+        after = next((item for item in self.sentence.items if item.first == span.last), None)
+        return span.kind == "unknown" and after is not None and after.kind == "column"
 
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
@@ -120,7 +131,7 @@ class Composer(Ranking):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
             told = word in _BARE or self._is_explained(k)
-            if item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
+            if k and item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
 
@@ -175,18 +186,28 @@ class Composer(Ranking):
             self._take_share(i)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
+            if self.conditions.is_named_again(i):
+                sentence.take(i)  # "missed the most games" of `Games Missed`
+                continue
             column = self.conditions.column(i, role="shown")
             if column is None:
                 continue
             if not self.world.is_single(self.main.name, column.relation.name):
                 continue
             if grouped and column.is_measurable:
-                sums = english().sums(column.words)
+                sums = column.sums
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
-                function = self.choices.pick(("put together", i), [("SUM", weights[0]), ("AVG", weights[1])])
+                options = [("SUM", weights[0]), ("AVG", weights[1])]
+                several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
+                if several and sums is not False and not self._is_amount(column):
+                    options.append(("ROWS", 0.9))  # "bills by day", of a `total_bill` each
+                function = self.choices.pick(("put together", i), options)
                 sentence.take(i)
-                self.measures.append(aggregate(function, column))
+                if function == "ROWS":
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
@@ -202,7 +223,10 @@ class Composer(Ranking):
                 self.sentence.take(i)
                 first = next((k for k, item in enumerate(sentence.items) if item.kind != "silent"), None)
                 if not self.measures and i == first:
-                    self.shown.append(self.world.index.name_of(relation))
+                    name = self.world.index.name_of(relation)
+                    self.shown.append(name)
+                    if self.world.reach(self.main.name, name) < _EQUAL:
+                        self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
                 elif not any(test.column.relation is relation for test in self.conditions.tests):
                     self.choices.doubt(0.6, f"mention of {relation.name}")
 
@@ -300,7 +324,7 @@ class Composer(Ranking):
                 return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
                 self._doubt_history()
-                spec = replace(spec, measures=(count(),))
+                spec = replace(spec, measures=(self._number_of_rows(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
         if _EITHER_WAY.search(self.sentence.links.question):
@@ -324,7 +348,16 @@ class Composer(Ranking):
             if extra:  # beside groups, they are groups of their own
                 self.choices.doubt(0.45, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
+        if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
+            return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))
         return self._rows(spec)
+
+    def _lists_amounts(self) -> bool:
+        """Return whether only amounts of many rows are asked for, which may mean their sum: "votes in Bern"."""
+        tests, opens = self.conditions.tests, self.sentence.items[0].kind in ("column", "value")
+        single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
+        amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
+        return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
 
     def _denies_rows(self) -> bool:
         """Return whether it is said that there are no such rows: "who has no open orders?"."""
@@ -415,13 +448,14 @@ class Composer(Ranking):
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
-        if not asks and not self.searches:
+        if not (asks or self.searches or any(item.how == "plural" for item in self.sentence.items)):  # "the doctors"
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
         people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        people |= named[0].words[-1].endswith(DOING) and named[0].column.type == "text"
         acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
         if first in ("who", "whom") and not self.shown and (not people or acts):
             self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
@@ -435,10 +469,13 @@ class Composer(Ranking):
             if not any(c is each for c in self.shown for each in named) or not self.world.is_unique(named[0]):
                 return self._kinds(spec)
         self.names_main |= self.searches  # a search shows which rows it found
-        if self.shown and entity is not None:
-            listed = self.shown
-        elif self.shown:
-            listed = [*named, *self.shown, *self.ordering] if self.names_main or self.ordering else [*self.shown]
+        if self.shown:
+            several = any(t.column is named[0] and isinstance(t.condition, exp.In) for t in self.conditions.tests)
+            names = entity is None and (self.names_main or self.ordering or several)
+            listed = [*named, *self.shown, *self.ordering] if names else self.shown
+            if entity is None and not self.searches:  # what was compared is shown beside
+                amounts = [t.column for t in self.conditions.tests if not isinstance(t.condition, exp.EQ)]
+                listed = [*listed, *(c for c in amounts if c.is_measurable and c.relation is self.main)]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested, _MOST_FACTS + 2)
             whose = verbs or first == "whose"

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from almanaq.agent.linking.amounts import Comparison, Number, Period
+from almanaq.agent.linking.amounts import TIMES, Comparison, Number, Period
 from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
@@ -35,7 +35,7 @@ _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
 _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
-_FEW_ROWS = 20
+_FEW_ROWS, _ITSELF = 20, 0.6
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -114,6 +114,10 @@ class Conditions(Presence):
         if not weights:
             return None
         options = [*weights.values()]
+        name = self.world.index.name_of(self.main)
+        called = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
+        if called and len(options) > 1 and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
+            options = [(c, weight * (_ITSELF if c is name and c.names_rows else 1.0)) for c, weight in options]
         if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
             # Only other rows, which belong to a row, have it.
             options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]
@@ -231,7 +235,7 @@ class Conditions(Presence):
 
     def number_tests(self) -> None:
         """Turn comparisons and bare numbers into tests of the columns that they are of."""
-        for i in list(self.sentence.of("compare")):
+        for i in [i for i in self.sentence.of("compare") if self.sentence.items[i].meanings[0].unit != TIMES]:
             column = self._column_of_number(i, self.sentence.items[i].meanings[0])
             if column is not None:
                 self.sentence.take(i)
@@ -281,7 +285,8 @@ class Conditions(Presence):
         options: list[tuple[LinkedColumn, float]] = []
         beside = []
         for step, weight in ((-1, 1.0), (1, 1.0)):
-            k = sentence.neighbour(i, step, gap=4 if step < 0 else 2, stops=("with", "and") if step > 0 else ("and",))
+            over, stops = (("value",), ("with", "and")) if step > 0 else ((), ("and",))
+            k = sentence.neighbour(i, step, gap=4 if step < 0 else 2, stops=stops, over=over)
             if k is not None and sentence.items[k].kind == "column" and not sentence.used[k]:
                 column = self.column(k, lambda c: c.is_measurable, "number")
                 if column is not None:

@@ -28,10 +28,10 @@ class NotComposed(Exception):
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _DOERS, _SURE_PART = 0.5, 0.8, 0.7
-"""How surely a noun of which nothing is known means the rows, and one of who does something; how sure a part of a value
-has to be."""
-_DOING = ("er", "or", "ist", "ant", "ent", "ee")
+_UNNAMED, _DOERS, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
+"""How surely a noun of which nothing is known means the rows, one of who does something, and one after their own; how
+sure a part of a value has to be."""
+DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
 
 class Draft:
@@ -72,6 +72,7 @@ class Draft:
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 noun = self.sentence.links.tokens[span.last - 1].stem
                 unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
+                unnamed = _SAID_AGAIN if any(each.last == span.first for each in said) else unnamed  # "staff members"
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
@@ -88,7 +89,7 @@ class Draft:
     def _is_doer(self, noun: str) -> bool:
         """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""
         held = {word for column in self.world.columns(self.main.name) for word in column.words}
-        return noun.endswith(_DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
+        return noun.endswith(DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -182,7 +183,7 @@ class Draft:
         key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
         if key is None or key.kind != "text" or column is not self.world.index.name_of(column.relation):
             return [column]
-        return [key, column]
+        return [key] if way[0].right_column == column.name else [key, column]
 
     def _tells_history(self) -> bool:
         """Return whether several rows are about one thing at different times: the positions of a storm."""

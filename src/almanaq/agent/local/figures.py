@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from almanaq.agent.linking.amounts import Comparison
+from almanaq.agent.linking.amounts import TIMES, Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named
@@ -29,10 +29,11 @@ class Figures(Defined):
     def _compute(self) -> None:
         """Turn "average price" into measures; "average and maximum" share a column."""
         sentence = self.sentence
-        over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative")
+        over = ("value", "period", "table", "noun", "aggregate", "and", "distinct", "superlative", "unknown")
         for i in list(sentence.of("aggregate")):
             function = sentence.items[i].meanings[0]
-            if sentence.words_before(i, 1) == ["in"]:
+            in_all = sentence.text(i) in ("in total", "in all", "all together")
+            if in_all and (sentence.has_kind("count") or sentence.neighbour(i, 1) is not None):
                 sentence.take(i)  # "how many episodes in total"
                 continue
 
@@ -48,13 +49,25 @@ class Figures(Defined):
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
+                    if "per" in map(sentence.text, sentence.of("by")):  # "average number of cases per state"
+                        self.choices.doubt(0.5, "the mean of each, or of all")
             column = self._column_at(k, fits, "measure")
             if column is None:
-                k = sentence.neighbour(i, -1, gap=2)
+                k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ("superlative",))
+                column = self._column_at(k, fits, "measure")
+            if column is None and function == "SUM":  # "sales in Bern in all"
+                k = next((j for j in sentence.of("column") if j < i and self._may_be(j, fits)), None)
                 column = self._column_at(k, fits, "measure")
             if column is not None and k is not None:
                 sentence.take(i)
                 self._measure(function, column, k)
+                continue
+            k = sentence.neighbour(i, 1, gap=0, over=("value",))
+            meant = {s.kind for s in sentence.links.spans if k is not None and s.first == sentence.items[k].first}
+            rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
+            if rows and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
+                sentence.take(i)
+                self._count_rows()
 
     def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
         self.sentence.take(k)
@@ -80,14 +93,15 @@ class Figures(Defined):
                 continue
             if k is not None and sentence.items[k].kind in ("value", "missing", "not", "period"):
                 after = sentence.neighbour(k, 1, gap=0, over=("value", "period"))
-                k = after if after is not None and sentence.items[after].kind in ("table", "noun") else k
+                noun = sentence.items[after].kind if after is not None else ""
+                amount = after is not None and noun == "column" and self._may_be(after, lambda c: c.is_measurable)
+                k = after if amount or noun in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            pieces = [c for c in self.world.columns(self.main.name) if "quantity" in c.roles and c.is_measurable]
-            if kind == "value" and k == i + 1 and pieces:  # "how many buns did Per buy?"
-                self.choices.doubt(0.8, "rows, or pieces")
-                if self.choices.pick(("pieces", i), [("rows", 1.0), ("SUM", 0.98)]) == "SUM":
-                    self.measures.append(aggregate("SUM", pieces[0]))
-                    continue
+            rows = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
+            if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
+                sentence.take(k)  # "how many school districts"
+                self.choices.doubt(0.9, "a column before the rows")
+                kind, k = "table", k + 1
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
@@ -95,7 +109,7 @@ class Figures(Defined):
             if held and not own and not self.world.is_unique(held[0]):
                 self.choices.doubt(0.5, "rows or different texts")
             if k is None or kind not in ("table", "column", "noun"):
-                self._count_rows()
+                self._count_rows(pieces=kind == "value" and k == i + 1)  # "how many buns did Per buy?"
             elif kind == "table" and not (distinct and self.main in sentence.items[k].meanings):
                 self._count_table(k)
             elif kind in ("noun", "table"):
@@ -112,11 +126,25 @@ class Figures(Defined):
         if self._tells_history() and not rows:
             self.choices.doubt(0.5, "several rows are about one thing")
 
-    def _count_rows(self) -> None:
+    def _count_rows(self, *, pieces: bool = False) -> None:
         self._doubt_history()
         self.counts = True
-        if count() not in self.measures:
-            self.measures.append(count())
+        number = self._number_of_rows(pieces=pieces)
+        if number not in self.measures:
+            self.measures.append(number)
+
+    def _number_of_rows(self, *, pieces: bool = False) -> exp.Expr:
+        """Return what counts rows; where each has a `count` and their noun is not said, it may be the sum of these.
+
+        Args:
+            pieces: any quantity counts, not only one called so.
+        """
+        columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
+        tally = next((c for c in columns if c.tallies or (pieces and "quantity" in c.roles)), None)
+        named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in self.sentence.items)
+        if tally is None or named:
+            return count()
+        return self.choices.pick("tally", [(aggregate("SUM", tally), 1.0), (count(), 0.97)])
 
     def _count_different(self) -> None:
         """Count the things that rows are about: "how many different lifters"."""
@@ -151,12 +179,15 @@ class Figures(Defined):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
         elif column.is_measurable and not distinct:
-            # An amount is called in the plural (`votes`), what numbers things in the singular (`episode`).
-            sums = english().sums(column.words) or column.name.casefold().endswith("s")
+            sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
         elif column is self.world.index.name_of(self.main) and not distinct:
-            options = [("ROWS", 0.9), ("COUNT", 0.75)]
-            self.choices.doubt(1.0 if self.world.is_unique(column) else 0.5, "rows, or what several rows name")
+            options, unique = [("ROWS", 0.9), ("COUNT", 0.75)], self.world.is_unique(column)
+            acts = self.sentence.has_kind("period") or any(item.how == "verb" for item in self.sentence.items)
+            named = column.kind == "text" and (len(column.words) == 1 or column.words[-1] == "name")
+            if named and not (unique or acts or {*column.words} & {*relation_words(self.main)}):
+                options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "how many airports are there", of strikes
+            self.choices.doubt(1.0 if unique else 0.5 if options[0][0] == "ROWS" else 0.9, "rows, or what several name")
         elif column.kind == "date" and not distinct:
             options = [("ROWS", 0.8), ("COUNT", 0.6)]
         elif column.kind == "boolean":
@@ -172,7 +203,15 @@ class Figures(Defined):
             self._count_rows()
         else:
             self.counts = True
+            self.choices.doubt(1.0 if column.relation is self.main else 0.6, "values of what the rows lead to")
             self.measures.append(aggregate(chosen, column))
+
+    def _is_amount(self, column: LinkedColumn) -> bool:
+        """Return whether a noun in the plural asks for the sum of a column, rather than for rows that each have one.
+
+        An amount is called in the plural (`votes`), what numbers things, or is had once, in the singular (`episode`).
+        """
+        return bool(english().sums(column.words[-1:])) or column.name.casefold().endswith("s")
 
     # --- groups -----------------------------------------------------------------------------------------------
 
@@ -184,6 +223,9 @@ class Figures(Defined):
             if k is None:
                 continue
             kind = sentence.items[k].kind
+            counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
+            if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
+                sentence.take(k)  # "the largest by number of students"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
@@ -249,7 +291,8 @@ class Figures(Defined):
         return True
 
     def _may_be(self, j: int, fits: Callable[[LinkedColumn], bool]) -> bool:
-        things = (named.thing for named in self.sentence.items[j].meanings if isinstance(named, Named))
+        meant = (m for item in self.sentence.items[j : j + 1] for m in item.meanings)
+        things = (named.thing for named in meant if isinstance(named, Named))
         return any(isinstance(thing, LinkedColumn) and fits(thing) for thing in things)
 
     def _group_by(self, k: int) -> bool:
@@ -337,6 +380,8 @@ class Figures(Defined):
                 continue
             if sentence.used[i] and not (span.kind == "noun" or (span.kind == "table" and self.main in span.meanings)):
                 continue
+            if span.kind == "table" and self._may_be(i + 1, lambda c, s=span: c.relation in s.meanings):  # type: ignore[misc]
+                continue  # "the most common street name"
             if span.kind == "column":
                 fits = (lambda c: c.kind != "prose") if any_column else _is_kind
                 column = self.conditions.column(i, fits, "subject")
@@ -356,7 +401,8 @@ class Figures(Defined):
         span = self.sentence.items[i]
         if column is not None:
             if column is self.world.index.name_of(self.main) and column.names_rows:
-                return False
+                if not any_column or self.world.is_unique(column):  # "the most common street name"
+                    return False
             self.sentence.take(i)
             self._add_group(column)
             if self._with_names(column) == [column]:
@@ -385,19 +431,26 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("compare")):
             comparison: Comparison = sentence.items[i].meanings[0]
-            k = sentence.neighbour(i, 1, gap=1)
+            k = sentence.neighbour(i, 1, gap=1, over=("value",))
+            times = comparison.unit == TIMES
             counted = k is not None and (
-                (sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings)
-                or (sentence.items[k].kind == "noun" and sentence.items[k].how == "row")
+                sentence.items[k].kind == "noun"
+                or (sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings)
             )
-            if counted and k is not None:
-                sentence.take(k)
-                if not self._group_by_subject():
+            last = sentence.items[k].last - 1 if k is not None and not sentence.used[k] else None
+            several = last is not None and is_plural(sentence.links.tokens[last])
+            things = self._column_at(k, lambda c: c.kind == "text", "counted") if several else None
+            if things is not None or times or counted:
+                if k is not None and not times:
+                    sentence.take(k)
+                if not self._group_by_subject(any_column=times):
                     raise NotComposed
                 sentence.take(i)
-                self.having.append(self.conditions.compare(count(), comparison))
-                if count() not in self.measures:
-                    self.measures.append(count())
+                if things is None or self.world.is_unique(things):
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate("COUNT", things))
+                self.having.append(self.conditions.compare(self.measures[-1], comparison))
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]

@@ -28,6 +28,8 @@ from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 
 _FEW_ANSWERS = 5
+_RECORDED = frozenset("figure figures value data entry recorded given listed known available reported stated".split())
+"""Words of what is not there because nobody wrote it down: it is not 0."""
 _ASKED_FOR = {
     "when": frozenset(("date", "birthdate", "day", "year", "time")),
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
@@ -57,6 +59,7 @@ class Presence:
         self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
         self.tests: list[Test] = []
         self.versus: list[exp.Expr] = []
+        self._by_part: dict[int, LinkedColumn] = {}
         self.joined = False
 
     # --- which column ----------------------------------------------------------------------------------------------
@@ -87,6 +90,8 @@ class Presence:
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
         chosen = self.choices.pick((role, span.first), options)
+        if any(isinstance(n, Named) and n.thing is chosen and n.how == "part" for n in span.meanings):
+            self._by_part[i] = chosen
         word = self.sentence.text(0)
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
         if role == "shown" and not answers.get(word, chosen.kind == "text" or not word.startswith(("who", "where"))):
@@ -96,6 +101,12 @@ class Presence:
         if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
             self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
+
+    def is_named_again(self, i: int) -> bool:
+        """Return whether a part of a name belongs to a column that another part of it, which is used, has named."""
+        used = [c for k, c in self._by_part.items() if k != i and self.sentence.used[k]]
+        meant = [n.thing for n in self.sentence.items[i].meanings if isinstance(n, Named) and n.how == "part"]
+        return any(thing is column for thing in meant for column in used)
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""
@@ -145,7 +156,8 @@ class Presence:
             if column is None:
                 continue
             sentence.take(i, k)
-            unknown = sentence.items[i].kind == "missing"
+            told = {*sentence.text(k).split()[1:], sentence.text(k + 1)}
+            unknown = sentence.items[i].kind == "missing" or bool(told & _RECORDED)  # "no profit figure"
             condition = self._has_no_value(column) if unknown else self._without(column)
             self.tests.append(Test(column, condition, i, never=sentence.text(i) == "never"))
 
@@ -187,9 +199,11 @@ class Presence:
         missing = is_missing(plain(column))
         if column.kind == "number" and column.column.type:
             if self.has_zeros(column):
-                has_null = self.world.graph.finds(column.relation.name, missing)
-                self.choices.doubt(0.6 if has_null else 1.0, "zero or missing")
-                return exp.EQ(this=compared(column), expression=number(0))
+                zero: exp.Expr = exp.EQ(this=compared(column), expression=number(0))
+                if not self.world.graph.finds(column.relation.name, missing):
+                    return zero
+                self.choices.doubt(0.6, "zero or missing")
+                return self.choices.pick(("zero", column.name), [(zero, 1.0), (missing, 0.97)])
         if column.kind == "text" and column.distinct <= _FEW_ANSWERS:
             no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
             if no is not None:

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
@@ -37,7 +36,7 @@ class Ranking(Figures):
             if meant.extreme in ("common", "rare"):
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
                 continue
             if self.measures:
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
@@ -58,6 +57,8 @@ class Ranking(Figures):
         named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
         if named is None or {"rating", "score", "grade", "review"} & set(named.words) or {"rating"} & named.roles:
             return up
+        if {"score", "rating"} & {token.stem for token in self.sentence.links.tokens}:
+            return up
         if set(named.words) & _HARM:
             return not up
         return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
@@ -70,10 +71,8 @@ class Ranking(Figures):
             rows = after.kind == "noun" and after.how == "row"
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
-                if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
-                    raise NotComposed
                 self._count_rows()
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
                 return
         target = self._ranked_column(i, k)
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
@@ -86,7 +85,11 @@ class Ranking(Figures):
                 self.choices.doubt(0.6, "most of them by their number")  # "the most ordered tile"
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
+                return
+            if meant.extreme == "top" and meant.limit is not None and column.words[-1:] in (("rank",), ("ranking",)):
+                self.extra.append(exp.LTE(this=compared(column), expression=exp.Literal.number(meant.limit)))
+                self.ordering.append(column)
                 return
             if not self._measures(meant, column):
                 self.choices.doubt(0.6, f"{column.name} is measured otherwise")
@@ -100,7 +103,12 @@ class Ranking(Figures):
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
                 options += [((c, meant.measured[0][1]), 0.9) for c in dates]
             if not options:
-                sentence.used[i] = False
+                sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
+                if sized and self._group_by_subject():  # "which group is the smallest?"
+                    self.choices.doubt(0.85, "the largest by their number")
+                    self._rank_groups(count(), meant.measured[0][1] is (meant.extreme != "least"), meant)
+                else:
+                    sentence.used[i] = False
                 return
             column, down = self.choices.pick(("superlative", i), options)
             if meant.extreme == "least":
@@ -113,7 +121,7 @@ class Ranking(Figures):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
-                self._rank_groups(count(), down, meant)
+                self._rank_groups(self._number_of_rows(), down, meant)
             else:
                 sentence.used[i] = False
             return
@@ -133,7 +141,7 @@ class Ranking(Figures):
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
         if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
-            by = [j for j in sentence.of("by") if j > i]
+            by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
             places += [j for j in sentence.of("column") if by and j > by[0]]
         else:
             places += [j for j in sentence.of("column") if j > i] + [j for j in sentence.of("column") if j < i]
@@ -143,14 +151,14 @@ class Ranking(Figures):
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
             if column is not None:
                 if place != k:
-                    before = sentence.neighbour(place, -1, gap=2)
+                    before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"
                     self.choices.doubt(1.0 if said else 0.6, "ranked by a column far off")
                 return place, column
         return None
 
     def _rank_groups(self, measure: exp.Expr, down: bool, meant: Superlative) -> None:
-        if not self.groups and not self._group_by_subject():
+        if not self.groups and not (self._group_by_subject() or self._group_by_subject(any_column=True)):
             raise NotComposed
         if measure not in self.measures:
             self.measures.append(measure)
@@ -215,7 +223,7 @@ class Ranking(Figures):
             self.choices.doubt(0.6, "rows, or all with one number")
         grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
-            sums, mean = english().sums(column.words), self._take_mean()
+            sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
             options = [
                 ("row", 0.5 if mean else 0.9),

@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import identifier_stems, is_verb_form
+from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -113,12 +113,13 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
 
 def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
+    named = [span for span in links.covers[0] if span.kind == "column"]
     has = (
         len(spec.conditions) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        any(span.kind == "column" and span.how in ("part", "synonym", "root") for span in links.covers[0]),
+        any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named),
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
 
@@ -128,26 +129,26 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    weighed = _weights(worth, [None] * len(worth))
+    weighed = _weights(worth, [None] * len(worth), world)
     if weighed[worth[0].suql] < _CLEAR and max(each.certainty for each in worth) >= _HOPELESS:
-        weighed = _weights(worth, [_columns_found(each, world) for each in worth])
+        weighed = _weights(worth, [_columns_found(each, world) for each in worth], world)
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
-def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[str, float]:
+def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: World) -> dict[str, float]:
     """Return the probability of each query beside the others, by what each gives where that is known.
 
     Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
     """
     groups: list[list[int]] = []
     for i, reading in enumerate(worth):
-        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]]))
+        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]], world))
         found = next(alike, None)
         groups.append([i]) if found is None else found.append(i)
     masses = []
     for group in groups:
         together = [worth[k] for k in group]
-        mass = min(_MOST_SURE, sum(each.probability for each in together), max(each.certainty for each in together))
+        mass = min(_MOST_SURE, _sum(together), max(each.certainty for each in together))
         masses.append(max(mass, together[0].probability))
     weighed = {}
     for group, mass in zip(groups, masses, strict=True):
@@ -159,6 +160,15 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None]) -> dict[s
             nothing = _NOTHING_FOUND if rows[k] == () and others and any(rows) else 1.0
             weighed[worth[k].suql] = shared * known * nothing
     return weighed
+
+
+def _sum(alike: Sequence[Reading]) -> float:
+    """Return what readings that give the same rows have together; one from other rows by a join tells nothing more."""
+    shares: dict[frozenset[exp.Expr], dict[str, float]] = {}
+    for each in alike:
+        of = shares.setdefault(frozenset(_tests(each.spec)), {})
+        of[each.spec.rows] = of.get(each.spec.rows, 0.0) + each.probability
+    return sum(max(of.values()) for of in shares.values())
 
 
 def _columns_found(reading: Reading, world: World) -> Columns | None:
@@ -180,6 +190,7 @@ def _columns_found(reading: Reading, world: World) -> Columns | None:
     except (AlmanaqError, KeyError):
         return None
     columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
+    columns = tuple((*figures[0], *column) for column in columns) if figures else columns
     return (*figures, *columns) if columns else ()  # a figure of no rows is that of no others
 
 
@@ -196,22 +207,24 @@ def _tests(spec: QuerySpec) -> set[exp.Expr]:
     return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
 
 
-def _agree(one: Reading, other: Reading) -> bool:
+def _agree(one: Reading, other: Reading, world: World) -> bool:
     """Return whether two readings are about the same rows, and differ in what they show of these."""
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
     if a.columns and b.columns and not set(a.columns) & set(b.columns):
         return False
-    counts = a.rows == b.rows and all(map(_counts_rows, (*a.measures, *b.measures)))
+    counts = a.rows == b.rows and all(_counts_rows(each, world) for each in (*a.measures, *b.measures))
     same = counts or a.measures == b.measures
     return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
 
 
-def _counts_rows(measure: exp.Expr) -> bool:
+def _counts_rows(measure: exp.Expr, world: World) -> bool:
     """Return whether a measure is the number of rows, or of their keys."""
-    column = measure.find(exp.Column)
-    return isinstance(measure, exp.Count) and (column is None or identifier_stems(column.name)[-1:] == ("id",))
+    if not isinstance(measure, exp.Count):
+        return False
+    column = world.column_of(measure)
+    return column is None or world.is_unique(column)
 
 
 def with_ties(reading: Reading, world: World) -> Reading | None:

@@ -90,7 +90,7 @@ class Sentence:
 
 T = TypeVar("T")
 _SHARPNESS = 5.0
-_SURE_VALUE = 0.8
+_SURE_VALUE, _FAR = 0.8, 0.05
 
 
 def _certainty(key: Hashable, weight: float, options: int) -> float:
@@ -129,9 +129,8 @@ class Choices:
         if key not in self.made:
             self.made[key] = shares
             self.log_certainty -= math.log(max(shares[place], 1e-6))
-            self.doubt(
-                shares[place] * _certainty(key, ranked[place][1], len(ranked)), f"{key}: {place} of {len(ranked)}"
-            )
+            worth = sum(share > _FAR for share in shares)
+            self.doubt(shares[place] * _certainty(key, ranked[place][1], worth), f"{key}: {place} of {len(ranked)}")
         return ranked[place][0]
 
     def doubt(self, probability: float, reason: str = "") -> None:

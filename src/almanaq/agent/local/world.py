@@ -18,6 +18,8 @@ from almanaq.bounded_dict import BoundedDict
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64
+_SAME = 0.5
+"""How much less a column is meant that a join makes equal to one of its name, which is nearer."""
 
 
 class World:
@@ -72,6 +74,7 @@ class World:
         if not way:
             return 1.0
         near = 0.85 ** len(way) if self.graph.is_single(main, own) else 0.5
+        near *= _SAME if way[-1].left_column == way[-1].right_column == column.name else 1.0
         return near * (0.4 if self.graph.is_ambiguous(main, own) else 1.0)
 
     def is_single(self, main: str, relation: str) -> bool:

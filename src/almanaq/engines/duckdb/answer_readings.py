@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
 from typing import Any
@@ -24,6 +24,8 @@ from almanaq.engines.duckdb.trees import (
     has_text,
     is_text_call,
     items_of,
+    member_of,
+    names_in,
     own_nodes,
     select,
     select_all,
@@ -58,28 +60,74 @@ class AnswerReading:
     around: list[Node]
     engine: Parts
     helpers: Callable[[Node], list[Node]]
+    _known: dict[str, dict[str, set[str]]] = field(default_factory=dict)
 
     @cached_property
-    def _shown(self) -> dict[str, dict[str, set[str]]]:
-        """What each item of FROM shows by name: an answer, or what is made of one, as `upper(answer(…)) AS a`."""
-        items = [each for item in (*self.around, self.node["from_table"]) for each in items_of(item)]
-        return {alias_of(item).lower(): self._shown_by(item) for item in items}
-
-    def _shown_by(self, item: Node) -> dict[str, set[str]]:
-        within, members = list(walk(item)), {member["key"].lower(): member for member in self.members}
-        for node in within:  # which grows meanwhile
-            if node.get("type") == "BASE_TABLE" and (name := node["table_name"].lower()) in members:
-                within += walk(members.pop(name))
-        shown = [named for query in within for named in _outputs(query) if named[0]]
-        found: dict[str, set[str]] = {}
-        for _ in shown:
-            before = len(found)
-            for name, output in shown:
-                if kinds := _kinds_shown(output, found):
-                    found[name] = found.get(name, set()) | kinds
-            if len(found) == before:
-                break
+    def _items(self) -> dict[str, tuple[Node, list[Node]]]:
+        """The items of FROM by name, the innermost of each, with what stands before it."""
+        found = {}
+        for number, whole in enumerate([*self.around, self.node["from_table"]]):
+            before = self.around[:number]
+            for item in items_of(whole):
+                found[alias_of(item).lower()] = item, before
+                before = [*before, item]
         return found
+
+    @cached_property
+    def _own_names(self) -> set[str]:
+        item = self.node["from_table"]
+        columns = self.engine.columns(select_all(item), self.members) if item["type"] != "EMPTY" else ()
+        return {name.lower() for name, _ in columns}
+
+    def _columns_of(self, alias: str) -> dict[str, set[str]]:
+        """Return what the columns of an item of FROM may be, of a derived table or a member of WITH; {} of others."""
+        if alias in self._known:
+            return self._known[alias]
+        item, around = self._items[alias]
+        tables = [node for node in walk(item) if node.get("type") == "BASE_TABLE"]
+        reads_members = any(member_of(table, self.members) for table in tables)
+        if not has_text([item, around]) and not (reads_members and has_text(self.members)):
+            return {}
+        members, query, renamed = self.members, None, item.get("column_name_alias") or []
+        if item["type"] == "SUBQUERY":
+            query = item["subquery"]["node"]
+        elif item["type"] == "PIVOT":
+            query = select_all(item["source"])
+        elif (member := member_of(item, members)) is not None:
+            members, query = members[: members.index(member)], member["value"]["query_node"]
+            renamed = [*renamed, *member["value"]["aliases"][len(renamed) :]]
+        found: dict[str, set[str]] = {}
+        for i, (name, kinds) in enumerate(self._outputs(query, members, around)):
+            name = renamed[i].lower() if i < len(renamed) else name
+            found[name] = found.get(name, set()) | kinds
+        self._known[alias] = found
+        return found
+
+    def _outputs(self, query: Node | None, members: list[Node], around: list[Node]) -> list[tuple[str, set[str]]]:
+        """Return the names of a query's outputs, and what each may be; of UNION by the names of the first side."""
+        members = [*members, *(query or {}).get("cte_map", {"map": []})["map"]]
+        if query is None or query["type"] not in ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE"):
+            return []
+        if query["type"] != "SELECT_NODE":
+            sides = query.get("children") or (query["left"], query["right"])
+            first, *others = (self._outputs(side, members, around) for side in sides)
+            if query.get("setop_type") == "UNION_BY_NAME":
+                return [*first, *(named for side in others for named in side)]
+            return [
+                (name, kinds.union(*(each[1] for each in more)))
+                for (name, kinds), *more in zip(first, *others, strict=True)
+            ]
+        inner = AnswerReading(query, members, around, self.engine, lambda _: [])
+        shown: list[tuple[str, Node]] = []
+        for output in query["select_list"]:
+            if output["class"] == "STAR":
+                starred = self.engine.columns(select([output], query["from_table"]), members)
+                shown += [(name.lower(), column(name)) for name, _ in starred]
+            else:
+                shown.append((str(output["alias"]).lower() or _last(output), output))
+        types = [kind for _, kind in self.engine.columns(query, members)]
+        types = types if len(types) == len(shown) else [""] * len(shown)  # it sees what is around it
+        return [(name, inner._kinds(value, kind)) for (name, value), kind in zip(shown, types, strict=True)]
 
     def read(self) -> None:
         clauses = [part for key, part in self.node.items() if key not in ("cte_map", "type")]
@@ -110,7 +158,10 @@ class AnswerReading:
 
     def _check_merged(self, join: Node) -> None:
         """Refuse to merge an answer and a text: USING would compare them as they are."""
-        sides = [replace(self, node=select([], item)) for item in (join["left"], join["right"])]
+        sides = [
+            AnswerReading(select([], item), self.members, self.around, self.engine, self.helpers)
+            for item in (join["left"], join["right"])
+        ]
         names = join["using_columns"]
         if join["ref_type"] == "NATURAL":
             shown = [self.engine.columns(select_all(side.node["from_table"]), self.members) for side in sides]
@@ -119,18 +170,20 @@ class AnswerReading:
             raise UnsupportedError("USING and NATURAL JOIN of an answer and a text are not supported here: write ON")
 
     def _read_types(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
-        """Cast each answer to the type of what it is compared with."""
-        for holder, key in sides:
-            if not _is_answer(holder[key]):
+        """Cast each answer, or that of a query of one, to the type of what it is compared with."""
+        values = [holder[key] for holder, key in sides] + ([_shown(node)] if node["class"] == "SUBQUERY" else [])
+        for i, value in enumerate(values):
+            place = _output_of(value) if value["class"] == "SUBQUERY" else sides[i]
+            if place is None or not _is_answer(place[0][place[1]]):
                 continue
-            others = [h[k] for h, k in sides if h[k] is not holder[key]]
-            kind = self._type(_shown(node) if node["class"] == "SUBQUERY" else others[0])
+            kind = self._type(values[1 if i == 0 else 0])
             read = answer_type(exp.DataType.build(kind, dialect="duckdb", udt=True)) if kind else "text"
             if read != "text":
-                self._cast(holder, key, "BIGINT" if read == "integer" else kind)
+                self._cast(*place, "BIGINT" if read == "integer" else kind)
 
     def _cast(self, holder: Any, key: Any, kind: str) -> None:
-        holder[key] = self.engine.express(f"CAST(a AS {kind})", a=holder[key])
+        value = holder[key]
+        holder[key] = {**self.engine.express(f"CAST(a AS {kind})", a=value), "alias": value.get("alias", "")}
 
     def _fold_texts(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
         """Compare answers with texts whatever the case of either."""
@@ -147,8 +200,9 @@ class AnswerReading:
     def _folded(self, value: Node) -> Node:
         return self.engine.express("lower(trim(CAST(a AS VARCHAR)))", a=value)
 
-    def _kinds(self, value: Node) -> set[str]:
-        """Return what a value may be: an answer, made of one, a literal, another text, or something else."""
+    def _kinds(self, value: Node, kind: str = "") -> set[str]:
+        """Return what a value, of a type if that is known, may be: an answer, made of one, a literal, another text, or
+        something else."""
         if values := _values(value):
             return {kind for holder, key in values for kind in self._kinds(holder[key])}
         if value["class"] == "CAST" and value["type_expr"]["type_name"].upper() in ("VARCHAR", "TEXT"):
@@ -160,18 +214,33 @@ class AnswerReading:
         shown = self._kinds_shown(value)
         if "made" in shown:
             return {"made"}
-        kind = self._type(value)
-        if kind.strip('"') == "NULL" or (shown and kind == "VARCHAR"):
+        kind = kind or self._type(value)
+        if kind.strip('"') == "NULL":
             return {"answer"}
+        if "answer" in shown and kind == "VARCHAR":
+            return shown
         return {"text"} if kind == "VARCHAR" or kind.startswith("ENUM(") else {"other"}
 
     def _kinds_shown(self, value: Node) -> set[str]:
-        *before, name = value.get("column_names", [""])
-        if value["class"] != "COLUMN_REF" or not before:
-            own = self.engine.columns(select([value], self.node["from_table"]), self.members)
-            aliases = [alias_of(item).lower() for item in items_of(self.node["from_table"])] if own else self._shown
-            return _kinds_shown(value, {name: kinds for a in aliases for name, kinds in self._shown[a].items()})
-        return self._shown.get(str(before[-1]).lower(), {}).get(str(name).lower(), set())
+        """Return what a column, or a query of one, may be where it shows answers; "made" of what is made of them."""
+        if value["class"] == "SUBQUERY":
+            outputs = self._outputs(value["subquery"]["node"], self.members, [*self.around, self.node["from_table"]])
+            return outputs[0][1] if outputs else set()
+        if value["class"] != "COLUMN_REF":
+            named = [node for node in own_nodes(value) if node.get("class") == "COLUMN_REF"]
+            made = has_text(value) or any(self._kinds_shown(node) & {"answer", "made"} for node in named)
+            return {"made"} if made else set()
+        *before, name = (str(part).lower() for part in value["column_names"])
+        if before:
+            return self._columns_of(before[-1]).get(name, set()) if before[-1] in self._items else set()
+        if name in self._own_names:
+            aliases = [alias_of(item).lower() for item in items_of(self.node["from_table"])]
+        else:
+            for output in self.node["select_list"]:
+                if str(output["alias"]).lower() == name and name not in names_in(output):
+                    return self._kinds(output)
+            aliases = list(self._items)
+        return {kind for alias in aliases for kind in self._columns_of(alias).get(name, ())}
 
     def _type(self, value: Node) -> str:
         """Return the type of an expression of the SELECT; "" where DuckDB does not bind it alone."""
@@ -186,29 +255,6 @@ class AnswerReading:
 
 def _is_answer(value: Node | None) -> bool:
     return value is not None and is_text_call(value) and value["function_name"].lower() == "answer"
-
-
-def _outputs(query: Node) -> list[tuple[str, Node]]:
-    """Return the outputs of a query with their names; of UNION those of each side, by the names of the first."""
-    if query.get("type") == "SELECT_NODE":
-        return [(str(output["alias"]).lower() or _last(output), output) for output in query["select_list"]]
-    if query.get("type") != "SET_OPERATION_NODE":
-        return []
-    sides = [_outputs(side) for side in query.get("children") or (query["left"], query["right"])]
-    if query["setop_type"] == "UNION_BY_NAME":
-        return [named for side in sides for named in side]
-    return [(name, output) for side in sides for (name, _), (_, output) in zip(sides[0], side, strict=False)]
-
-
-def _kinds_shown(value: Node, shown: dict[str, set[str]]) -> set[str]:
-    """Return whether a value is an answer, or made of one, where columns show what is said; nothing of others."""
-    if values := _values(value):
-        return {kind for holder, key in values for kind in _kinds_shown(holder[key], shown)}
-    if is_text_call(value):
-        return {"answer"} if DECLARED[value["function_name"].lower()].asks_model else set()
-    if value.get("class") in ("COLUMN_REF", "SUBQUERY"):
-        return shown.get(_last(value), set())
-    return {"made"} if has_text(value) or any(map(shown.get, map(_last, own_nodes(value)))) else set()
 
 
 def _is_between(kinds: list[set[str]]) -> bool:
@@ -246,6 +292,13 @@ def _sides(node: Node) -> Iterator[tuple[Any, Any]]:
             yield from ((argument, "expression") for argument in (value, *listed["expression"]["arguments"]))
     elif node.get("class") == "FUNCTION" and node["function_name"] in _ARITHMETIC and len(node["arguments"]) == 2:
         yield from ((argument, "expression") for argument in node["arguments"])
+
+
+def _output_of(value: Node) -> tuple[Any, Any] | None:
+    """Return where the one output of a query stands, that is an expression; None of any other."""
+    query = value["subquery"]["node"]
+    alone = query["type"] == "SELECT_NODE" and value["subquery_type"] == "SCALAR" and len(query["select_list"]) == 1
+    return (query["select_list"], 0) if alone else None
 
 
 def _shown(node: Node) -> Node:

@@ -7,7 +7,8 @@ up as a MAP: that takes time for each pair of a row and a document (50,000 of ea
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,12 +21,13 @@ from almanaq.engines.duckdb.trees import (
     functions_in,
     has_text,
     items_of,
+    member_of,
     own_nodes,
     replace_expression,
     statement,
     walk,
 )
-from almanaq.errors import DatabaseError, QueryError
+from almanaq.errors import DatabaseError, QueryError, QueryTypeError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
 from almanaq.suql.text_functions import DECLARED
@@ -37,6 +39,7 @@ class Parts:
     def __init__(self, reader: StatementReader, whole: Statement, prefix: str, parameters: Parameters) -> None:
         self._reader, self._whole, self.parse = reader, whole, reader.parse
         self._prefix, self._parameters = prefix, parameters
+        self._columns: dict[str, list[tuple[str, str]]] = {}
         self.made: list[Part] = []
         self.kept = ""
         """The one that is of the rows that a LIMIT or DISTINCT ON keeps; "" where there is none."""
@@ -188,11 +191,23 @@ class Parts:
     def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
         """Return the names and types of a query's columns; () where DuckDB does not bind it."""
         made = add_members(query, members)
-        try:
-            used = parameters_of(self.parameters_in(made), self._parameters)
-            return self._reader.describe(self._reader.shown(statement(made)), used)
-        except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
-            return ()
+        key = json.dumps(made)
+        if key not in self._columns:
+            try:
+                self._columns[key] = self._describe(made)
+            except DatabaseError:  # DuckDB fails where unnest() of a STRUCT would copy a subquery
+                return ()
+        return self._columns[key]
+
+    def _describe(self, query: Node) -> list[tuple[str, str]]:
+        used = parameters_of(self.parameters_in(query), self._parameters)
+        return self._reader.describe(self._reader.shown(statement(query)), used)
+
+    def find_misread(self, made: Node) -> QueryTypeError | None:
+        """Return DuckDB's error where it does not bind what a query became as it would not bind the query itself."""
+        own = self._whole.shown, parameters_of(self._whole.parameters, self._parameters)
+        found = _find_problem(self._describe, made), _find_problem(self._reader.describe_texts, *own)
+        return found[1] if None not in found and str(found[0]) == str(found[1]) else None
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
         found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
@@ -203,6 +218,16 @@ class Parts:
         path, catalog = tuple(item["qualified_name"]["path"]), self._reader.catalog
         relation = catalog.find(".".join(path))
         return relation if relation is not None and path in (relation.location, (WORK_SCHEMA, relation.name)) else None
+
+
+def _find_problem(describe: Callable[..., object], *arguments: object) -> QueryTypeError | None:
+    try:
+        describe(*arguments)
+    except QueryTypeError as error:
+        return error
+    except DatabaseError:
+        pass
+    return None
 
 
 def _is_called(item: Node, path: Sequence[str]) -> bool:
@@ -216,9 +241,8 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     if item["type"] == "SUBQUERY":
         query: Node = item["subquery"]["node"]
         return query
-    bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
-    named = [member for member in members if bare and member["key"].lower() == item["table_name"].lower()]
-    return named[-1]["value"]["query_node"] if named and not named[-1]["value"]["aliases"] else None
+    member = member_of(item, members)
+    return None if member is None or member["value"]["aliases"] else member["value"]["query_node"]
 
 
 _LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")

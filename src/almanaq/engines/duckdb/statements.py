@@ -212,6 +212,10 @@ class StatementReader:
         except QueryTypeError as error:
             if "collations are only supported" not in str(error):
                 raise
+        return self.describe_texts(sql, parameters)
+
+    def describe_texts(self, sql: str, parameters: Parameters) -> list[tuple[str, str]]:
+        """Describe a query whose text functions give texts, and not NULL, which takes any type."""
         stub_texts(self._connection, "NULL::VARCHAR")
         try:
             return self._describe(sql, parameters)

@@ -71,6 +71,8 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
         for lookup in work.lookups:
             lookup.look_up(engine, in_map=True)
         if not engine.columns(made["node"], ()):
+            if (misread := engine.find_misread(made["node"])) is not None:
+                raise misread
             unnested = [node for node in walk(made) if node.get("function_name") == "unnest"]
             of_struct = any(node is lookup.node for lookup in work.lookups for node in walk(unnested))
             raise _refusal("in unnest() of a STRUCT" if of_struct else "where DuckDB allows no subquery")
@@ -397,8 +399,14 @@ class _Select:
             holder[key] = engine.express("CASE WHEN a THEN NULL ELSE b END", a=failed, b=holder[key])
 
     def _lookups_in(self, part: Any) -> list[Lookup]:
-        """Return the lookups of a part of this SELECT, with those that their documents are made of."""
-        own = {id(node) for node in own_nodes(part)}
+        """Return the lookups of a part of this SELECT, with those that their documents are made of.
+
+        Not those in an aggregate, which is of what was answered, as it is of what is not NULL.
+        """
+        nodes = list(own_nodes(part))
+        functions = [node for node in nodes if node.get("class") == "FUNCTION"]
+        aggregates = [node for node in functions if node["function_name"].lower() in self.work.engine.aggregates]
+        own = {id(node) for node in nodes} - {id(inner) for node in aggregates for inner in own_nodes(node)}
         found = [lookup for lookup in self.work.lookups if id(lookup.node) in own and lookup.select is self.node]
         tables = {node.get("table_name") for lookup in found for node in walk(lookup.documents)}
         return found + [lookup for lookup in self.work.lookups if lookup.table in tables]

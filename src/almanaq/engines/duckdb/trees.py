@@ -176,6 +176,13 @@ def alias_of(item: Node) -> str:
     return str(item.get("alias") or item.get("table_name") or "")
 
 
+def member_of(item: Node, members: Sequence[Node]) -> Node | None:
+    """Return the member of WITH that an item of FROM names; None where it names none."""
+    bare = item["type"] == "BASE_TABLE" and len(item["qualified_name"]["path"]) == 1
+    named = [member for member in members if bare and member["key"].lower() == item["table_name"].lower()]
+    return named[-1] if named else None
+
+
 def names_in(value: Any) -> set[str]:
     """Return the bare names that an expression has, in lower case."""
     found = (node["column_names"] for node in walk(value) if node.get("class") == "COLUMN_REF")

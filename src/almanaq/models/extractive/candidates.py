@@ -24,7 +24,7 @@ _ABBREVIATED = frozenset(
     """mr mrs ms dr st jr sr no vs gen col lt capt prof rev inc co ltd approx c ca b d jan feb mar apr jun jul aug sep
     sept oct nov dec""".split()
 )
-STOPS = STOPWORDS | {"also", "its", "s", "'s", "t"}
+_STOPS = STOPWORDS | {"also", "its", "s", "'s", "t"}
 """Words that neither open nor close an answer."""
 
 
@@ -53,7 +53,7 @@ def read_tokens(text: str) -> Tokens:
     tokens = []
     for match in _TOKEN.finditer(text):
         lower = match[0].lower()
-        stop = lower in STOPS and match[0] != "May"
+        stop = lower in _STOPS and match[0] != "May"
         carries = lower[0].isalnum() and not stop
         tokens.append(Token(match.start(), match.end(), match[0], lower, stem(lower) if carries else "", stop))
     cuts = [0, *(i + 1 for i in range(len(tokens)) if _ends(tokens, i, text)), len(tokens)]
@@ -77,18 +77,17 @@ _MONTHS = frozenset(
     """january february march april may june july august september october november december jan feb mar apr jun jul aug
     sep sept oct nov dec""".split()
 )
-NUMBER_WORDS = frozenset(
+_NUMBER_WORDS = frozenset(
     """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
     dozen""".split()
 )
-_ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth last".split())
-UNITS = frozenset(
+_UNITS = frozenset(
     """km kilometers kilometres kilometer kilometre miles mile mi m meters metres meter metre feet foot ft acres
     hectares ha km² mi² percent % years year months weeks days day hours minutes seconds people inhabitants residents kg
     lb pounds seats times million billion thousand square sq am pm""".split()
 )
-INNER = frozenset(
+_INNER = frozenset(
     "of the and de la le for in & - – du von van del da al der di to on at a an or with by from 's".split()
 )
 """Words that may stand inside a name or another answer."""
@@ -100,13 +99,12 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}/\d{1,2}/\d{4}")
 
 
 def shape(span: Sequence[Token]) -> str:
-    """Return the shape of words: date, daymonth, year, money, time, percent, number, number unit, ordinal, name, …"""
+    """Return the shape of words: date, daymonth, year, money, time, percent, number, number unit, name, …"""
     numerals = [_NUMERAL.fullmatch(token.lower) is not None for token in span]
     return (
         _date(span, numerals)
         or ("money" if any(token.lower in "$€£" or token.lower == "dollars" for token in span) else "")
         or _number(span, numerals)
-        or ("ordinal" if all(token.lower in _ORDINALS for token in span) else "")
         or _words(span, any(numerals))
     )
 
@@ -122,19 +120,19 @@ def _date(span: Sequence[Token], numerals: Sequence[bool]) -> str:
 
 def _number(span: Sequence[Token], numerals: Sequence[bool]) -> str:
     words = [token.lower for token in span]
-    if not numerals[0] and words[0] not in NUMBER_WORDS:
+    if not numerals[0] and words[0] not in _NUMBER_WORDS:
         return ""
     if ":" in words[0] or words[-1] in ("am", "pm"):
         return "time"
     if "%" in words or "percent" in words:
         return "percent"
-    if all(number or word in NUMBER_WORDS or word in ",–-" for number, word in zip(numerals, words, strict=True)):
+    if all(number or word in _NUMBER_WORDS or word in ",–-" for number, word in zip(numerals, words, strict=True)):
         return "ranked" if len(span) == 1 and numerals[0] and _RANKED.search(words[0]) else "number"
-    return "number unit" if any(word in UNITS for word in words[1:]) else "number words"
+    return "number unit" if any(word in _UNITS for word in words[1:]) else "number words"
 
 
 def _words(span: Sequence[Token], digits: bool) -> str:
-    capital = [token.text[0].isupper() for token in span if token.lower not in INNER and token.text[0].isalnum()]
+    capital = [token.text[0].isupper() for token in span if token.lower not in _INNER and token.text[0].isalnum()]
     if capital and all(capital):
         return "name" if len(span) > 1 else "one name"
     if any(capital):
@@ -149,11 +147,9 @@ _CLOSING = frozenset(
     """of in for that which who whose with at on by to from where when as located whom during under held between after
     before named called , ?""".split()
 )
-_NAMING = frozenset(("name", "names", "type", "kind", "sort"))
 _NOUNS: dict[str, str] = tomllib.loads((files(__package__) / "nouns.toml").read_text("utf-8"))
 _KINDS = {stem(word): kind for kind, words in _NOUNS.items() for word in words.split()}
 """The kind of answer by the noun that names what is asked for."""
-_EMPTY = frozenset(stem(word) for word in ("many", "much", "year", "name"))
 _LONGEST_NOUN = 6
 _FOLLOWING = 8
 
@@ -188,11 +184,11 @@ def read_question(question: str) -> Asked:
     following = [] if at is None else [stem(w) for w in words[max(end, at + 1) :][:_FOLLOWING] if _carries(w)][:3]
     focus = {*following, *(stem(word) for word in noun)} if at is not None else set()
     head = stem(noun[-1]) if noun else ""
-    return Asked(_kind(words, at, noun), head, frozenset(content) - _EMPTY, frozenset(focus))
+    return Asked(_kind(words, at, noun), head, frozenset(content), frozenset(focus))
 
 
 def _carries(word: str) -> bool:
-    return word not in STOPS and word[0].isalnum()
+    return word not in _STOPS and word[0].isalnum()
 
 
 def _question_word(words: Sequence[str]) -> int | None:
@@ -218,9 +214,9 @@ def _noun(words: Sequence[str], at: int | None) -> tuple[int, int]:
         return start, start
     if at is not None and start < len(words) and words[start] in _AUXILIARIES:
         if start + 1 < len(words) and words[start + 1] in ("the", "a", "an", "their", "his", "her", "its", "that"):
-            return _past_naming(words, start + 2, _until(words, start + 2))
+            return start + 2, _until(words, start + 2)
         return start, start
-    return _past_naming(words, start, _until(words, start))
+    return start, _until(words, start)
 
 
 def _until(words: Sequence[str], first: int) -> int:
@@ -230,15 +226,6 @@ def _until(words: Sequence[str], first: int) -> int:
     ):
         end += 1
     return end
-
-
-def _past_naming(words: Sequence[str], first: int, end: int) -> tuple[int, int]:
-    """Go on from "the name of" or "type of" to what is named."""
-    if end - first == 1 and words[first] in _NAMING and words[end : end + 1] == ["of"]:
-        start = end + 1 + (words[end + 1 : end + 2] in (["the"], ["a"], ["an"]))
-        if (last := _until(words, start)) > start:
-            return start, last
-    return first, end
 
 
 def _kind(words: Sequence[str], at: int | None, noun: Sequence[str]) -> str:
@@ -267,16 +254,15 @@ _BEFORE = frozenset(
 _AFTER = frozenset(
     "and or , . ) ( in of is was to for people residents inhabitants who which that on at by from as \" 's".split()
 )
-_DESCRIBES = re.compile(r"(?:ed|ing|ly)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Tokens `first` to `last` (exclusive) of a passage that could answer, in its sentence of that number."""
+    """Words of a passage that could answer: `tokens` in its sentence from character `start` to `end`."""
 
-    first: int
-    last: int
-    sentence: int
+    tokens: tuple[Token, ...]
+    start: int
+    end: int
     features: Features
 
 
@@ -297,7 +283,6 @@ class Scene:
         ]
         self._focused = [len({stems[k] for k in range(a, b) if self._focus[k]}) for a, b in self.read.sentences]
         self._best = max(self._worth, default=0.0)
-        self._most_focused = max(self._focused, default=0)
         self.covered = len(question.stems & set(stems)) / max(1, len(question.stems))
         self.focused = len(question.focus & set(stems)) / max(1, len(question.focus))
 
@@ -305,55 +290,19 @@ class Scene:
         """Yield what could answer, in the sentences that share most with the question."""
         order = sorted(range(len(self._worth)), key=lambda s: (-self._worth[s] - self._focused[s] / 2, s))
         for sentence in sorted(order[:_MOST_SENTENCES]):
-            for first, last in _spans(self.tokens, *self.read.sentences[sentence]):
-                span = (first, last, *self.read.sentences[sentence])
+            begin, stop = self.read.sentences[sentence]
+            start, end = self.tokens[begin].start, self.tokens[stop - 1].end
+            for first, last in _spans(self.tokens, begin, stop):
+                span = (first, last, begin, stop)
                 features = self._form(*span) | self._overlap(first, last) | self._sentence(sentence)
-                features |= self._nearness(*span)
-                yield Candidate(first, last, sentence, features)
+                yield Candidate(self.tokens[first:last], start, end, features | self._nearness(*span))
 
     def _form(self, first: int, last: int, start: int, end: int) -> Features:
-        span, kind = self.tokens[first:last], self.question.kind
-        form, length = shape(span), min(last - first, 6)
+        kind, form = self.question.kind, shape(self.tokens[first:last])
         before = _neighbour(self.tokens[first - 1], _BEFORE) if first > start else "^"
         after = _neighbour(self.tokens[last], _AFTER) if last < end else "$"
-        names = [
-            form,
-            f"{kind}|{form}",
-            f"length {length}",
-            f"{kind}|length {length}",
-            f"< {before}",
-            f"> {after}",
-            f"{kind}|< {before}",
-            f"{form}|< {before}",
-            f"{form}|> {after}",
-            f"from {_case(span[0])} to {_case(span[-1])}",
-        ]
-        names += self._edges(first, last, start, end)
+        names = (f"{kind}|{form}", f"{kind}|length {min(last - first, 6)}", f"{kind}|< {before}", f"{form}|> {after}")
         return dict.fromkeys(names, 1.0)
-
-    def _edges(self, first: int, last: int, start: int, end: int) -> Iterator[str]:
-        tokens = self.tokens
-        opening, closing = tokens[first], tokens[last - 1]
-        if first > start:
-            if tokens[first - 1].text[0].isupper() and opening.text[0].isupper() and first - 1 > start:
-                yield "name before"
-            if tokens[first - 1].text[0].isdigit():
-                yield "digit before"
-        if last < end:
-            if tokens[last].text[0].isupper() and closing.text[0].isupper():
-                yield "name after"
-            if tokens[last].text[0].isdigit():
-                yield "digit after"
-            if tokens[last].lower in UNITS:
-                yield "unit after"
-        for place, token in (("opens", opening), ("closes", closing)):
-            found = _DESCRIBES.search(token.lower) if token.text[0].islower() else None
-            if found:
-                yield f"{place} {found[0]}"
-        if any(token.lower in INNER for token in tokens[first + 1 : last - 1]):
-            yield "inner"
-        if closing.text in (",", ".", "-"):
-            yield "closes in a mark"
 
     def _overlap(self, first: int, last: int) -> Features:
         found: Features = {}
@@ -372,30 +321,19 @@ class Scene:
         return found
 
     def _sentence(self, sentence: int) -> Features:
-        worth, focused = self._worth[sentence], self._focused[sentence]
+        worth = self._worth[sentence]
         return {
             "worth": worth / 3,
-            "best worth": float(worth == self._best > 0),
             "relative worth": worth / self._best if self._best else 0.0,
-            "focus": focused / 2,
-            "best focus": float(focused == self._most_focused > 0),
-            "first sentence": float(sentence == 0),
+            "focus": self._focused[sentence] / 2,
             "sentence place": min(sentence, 6) / 6,
         }
 
     def _nearness(self, first: int, last: int, start: int, end: int) -> Features:
         found: Features = {"place": (first - start) / max(1, end - start)}
         for name, held in (("near", self._shared), ("focus near", self._focus)):
-            away = [first - k if k < first else k - last + 1 for k in range(start, end) if held[k]]
-            away = [distance for distance in away if distance > 0]
-            found[name] = sum(1 / (1 + distance) for distance in away)
-            found[f"{name}est"] = 1 / (1 + min(away)) if away else 0.0
-        before = [k for k in range(start, first) if self._focus[k]]
-        after = [k for k in range(last, end) if self._focus[k]]
-        if before:
-            found |= {"focus before": 1.0, "focus just before": 1 / (first - before[-1])}
-        if after:
-            found |= {"focus after": 1.0, "focus just after": 1 / (after[0] - last + 1)}
+            away = (first - k if k < first else k - last + 1 for k in range(start, end) if held[k])
+            found[name] = sum(1 / (1 + distance) for distance in away if distance > 0)
         return found
 
 
@@ -412,8 +350,8 @@ def _spans(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int,
                     break
                 if closing != "%" and not (closing == "." and len(tokens[last - 2].text) <= 2):
                     continue
-            elif last - 1 > first and (tokens[last - 1].stop or closing in INNER):
-                if closing in INNER or closing in ("his", "her", "their", "its"):
+            elif last - 1 > first and (tokens[last - 1].stop or closing in _INNER):
+                if closing in _INNER or closing in ("his", "her", "their", "its"):
                     continue
                 break
             yield first, last
@@ -427,7 +365,3 @@ def _neighbour(token: Token, known: frozenset[str]) -> str:
     if not token.text[0].isalnum():
         return "mark"
     return "verb" if token.lower.endswith(("ed", "ing")) else "word"
-
-
-def _case(token: Token) -> str:
-    return "name" if token.text[0].isupper() else "digit" if token.text[0].isdigit() else "word"

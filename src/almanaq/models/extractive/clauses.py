@@ -20,7 +20,8 @@ from almanaq.text.words import stem, words
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(
     r";\s|\s[-\u2013\u2014]+\s|\u2014"
-    r"|,?\s(?=(?:but|however|although|though|yet|whereas|except that|while|and on top of|on the other hand|plus)\b)"
+    r"|,?\s(?=(?:(?<!anything )but|however|although|though|yet|whereas|while|except that|plus)\b)"
+    r"|,?\s(?=(?:and on top of|on the other hand)\b)"
     r"|,\s(?=and (?:the|there|they|it|we|our|i|you|my|he|she|everyone|nobody|not)\b)",
     re.IGNORECASE,
 )
@@ -45,9 +46,10 @@ _HEDGES = frozenset(
 _NEGATION_REACH = 6
 _BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
 """Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
+_ANYTHING_BUT = re.compile(r"\banything but\b", re.IGNORECASE)
 _HARMLESS = stem_set(
     """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain
-    need other believe"""
+    other believe"""
 )
 """Words after which a negation denies only that something is amiss: "nobody minded the puppy"."""
 
@@ -100,7 +102,7 @@ def clauses(passage: str) -> tuple[Clause, ...]:
 def tokens_of(text: str) -> list[str]:
     """Return the words of a clause as its stems are made of them: "isn't" is two words, "dog's" is "dog"."""
     found: list[str] = []
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(_ANYTHING_BUT.sub("not", text)):
         word = match[0].casefold().replace("\u2019", "'")
         head, mark, tail = word.partition("'")
         if mark and tail == "t" and head.endswith("n"):
@@ -145,14 +147,9 @@ class Concept:
     def hits_in(self, clause: Clause) -> list[Hit]:
         """Return the cues in a clause whose words stand there in a form that counts."""
         found = self.hits(clause.stems)
-        if not self.literal or not found:
-            return found
-        tokens, counted = tokens_of(clause.text), []
-        for hit in found:
-            forms = self.literal.get(clause.stems[hit.start : hit.end])
-            if forms is None or tokens[clause.stems.count(" ", 0, hit.start)] in forms:
-                counted.append(hit)
-        return counted
+        tokens = tokens_of(clause.text) if self.literal and found else []
+        forms = ((hit, self.literal.get(clause.stems[hit.start : hit.end])) for hit in found)
+        return [hit for hit, said in forms if said is None or tokens[clause.stems.count(" ", 0, hit.start)] in said]
 
     def hits(self, stems: str) -> list[Hit]:
         """Return the cues in a clause, from left to right; the longest one at a place decides, and spends its words."""

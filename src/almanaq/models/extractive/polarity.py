@@ -7,7 +7,7 @@ for, or deny it; likeness alone decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,20 +17,15 @@ from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
 
 _STOPS = frozenset(map(stem, STOPWORDS))
-_OPENING = re.compile(
-    r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should)(?:n't)?\s+"
-    r"(?:the|this|that|these|those|our|your|an?|any)\s+([^\W\d_]+)",
-    re.IGNORECASE,
-)
-"""The subject of a question: its noun after the article."""
 _SPEAKERS = stem_set(
-    """ad advert article author applicant buyer caller candidate client comment complaint customer description document
+    """ad advert article author applicant buyer caller candidate client comment customer description document
     email employee feedback film guest item letter listing mail message movie narrator note paper passage passenger
     patient person post product purchaser record remark reply report resident response review reviewer sender speaker
     statement story student summary team tenant text ticket traveler traveller tweet user visitor worker writer"""
 )
-"""Nouns for the row or for whom its text is by: the text itself rarely names them."""
-_TELLING = stem_set("mention mentioned say says talk discuss refer speak contain")
+"""Subjects of a question that mean the row or whom its text is by: the text itself rarely names them."""
+_MENTIONING = stem_set("mention mentioned talk discuss refer speak contain")
+_TELLING = _MENTIONING | {"say"}
 """Verbs that ask only whether the text speaks of something."""
 _LONGEST_SUBJECT = 4
 """Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
@@ -42,7 +37,11 @@ _DENIED_AFTER = re.compile(
 )
 _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
 """Stems beside which a thing may not be so."""
-_JUDGING = stem_set("good great excellent nice bad poor terrible awful happy satisfied pleased positive negative")
+_PRAISING = stem_set("praise good great excellent nice happy satisfied pleased positive")
+_BLAMING = _COMPLAINING | stem_set("bad poor terrible awful negative")
+_LISTED = re.compile(r",\s*(?:and\s|or\s)?|\s(?:and|or)\s", re.IGNORECASE)
+_REPORTING = _MENTIONING | _COMPLAINING | {"prais"}
+"""What asks what a text says of a matter, not whether the matter is so."""
 _EMPTY = stem_set(
     """any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide
     sell"""
@@ -67,39 +66,41 @@ class Statement:
 @lru_cache(maxsize=1_000)
 def read_statement(question: str) -> Statement | None:
     """Return what a yes-or-no question asks a text for, None where nothing can be looked for."""
-    subject = _OPENING.match(question)
-    row = stem(subject[1].lower()) if subject else ""
     tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
     keys = [each for each in tokens if each not in _STOPS and each not in _EMPTY]
-    if row in _SPEAKERS and row in keys:
-        keys.remove(row)
-    judged = -1 if any(each in _COMPLAINING for each in keys) else 0
-    left = [each for each in keys if each not in _COMPLAINING] if judged else keys
-    if not judged and (found := [each for each in keys if each in _JUDGING]):
-        blamed = any(hit.kind == "no" for hit in concept("positive").hits(" ".join(found))) or "negat" in found
-        judged, left = -1 if blamed else 1, [each for each in keys if each not in _JUDGING]
-    telling = next((i for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), None)
-    spoken_of = not judged and telling is not None and len(left) > telling + 1
-    left = left[telling + 1 :] if spoken_of and telling is not None else left
+    keys = keys[1:] if keys and keys[0] in _SPEAKERS else keys
+    left = [each for each in keys if each not in _PRAISING | _BLAMING]
+    judged = 0 if len(left) == len(keys) else 1 if _BLAMING.isdisjoint(keys) else -1
+    told = next((left[i + 1 :] for i, key in enumerate(left[:_LONGEST_SUBJECT]) if key in _TELLING), [])
+    spoken_of, left = bool(told) and not judged, told or left
     negated = any(each in ("not", "no", "without", "never") for each in tokens)
     return None if not left or negated else Statement(tuple(dict.fromkeys(left)), spoken_of, judged)
 
 
-def find_statements(passages: Sequence[str], asked: Statement) -> Iterator[Evidence]:
-    """Yield the clauses that say what is asked for: 1 for yes, -1 for no."""
-    for number, passage in enumerate(passages):
-        for clause in clauses(passage):
-            found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
-            if len(found) < len(asked.keys) or (clause.doubtful and not asked.spoken_of):
-                continue
-            if asked.spoken_of:
-                weight = 1.0
-            elif asked.judged:
-                weight = _judge(clause, {match.start() for match in found}) * asked.judged
-            else:
-                weight = _assert(clause, found)
-            if weight:
-                yield Evidence(number, clause, weight)
+@lru_cache(maxsize=1_000)
+def read_statements(question: str) -> tuple[Statement, ...]:
+    """Return what a yes-or-no question asks a text for: several things where it asks whether it speaks of them."""
+    whole = read_statement(question)
+    first, *others = _LISTED.split(question)
+    if whole is None or not whole.spoken_of or (one := read_statement(first)) is None or not one.spoken_of:
+        return () if whole is None else (whole,)
+    more = (read_statement(f"does it mention {other}?") for other in others)
+    return (one, *(other for other in more if other is not None))
+
+
+def find_statements(passages: Sequence[str], asked: Statement) -> list[Evidence]:
+    """Return the clauses that say what is asked for: 1 for yes, -1 for no."""
+    weighed = ((n, clause, _weigh(clause, asked)) for n, passage in enumerate(passages) for clause in clauses(passage))
+    return [Evidence(number, clause, weight) for number, clause, weight in weighed if weight]
+
+
+def _weigh(clause: Clause, asked: Statement) -> float:
+    found = [match for key in asked.keys if (match := _word(key).search(clause.stems))]
+    if len(found) < len(asked.keys) or (clause.doubtful and not asked.spoken_of):
+        return 0.0
+    if asked.spoken_of:
+        return 1.0
+    return _judge(clause, {match.start() for match in found}) * asked.judged if asked.judged else _assert(clause, found)
 
 
 @lru_cache(maxsize=5_000)
@@ -176,27 +177,28 @@ def asks_yes_or_no(question: str) -> bool:
 
 def polarity(passages: Sequence[str], question: str) -> Polarity:
     """Return whether the document says yes to the question; several matters must all be so (any, with "or")."""
-    of_places, of_what = _speaks_of_places(passages, question), _OF_WHAT_IS_SHOWN.match(question) is not None
+    of_places, of_what = _speaks_of_places((question, *passages)), _OF_WHAT_IS_SHOWN.match(question) is not None
     asked, others = matters(question, of_places or of_what)
-    if not asked or (others and not of_places and not of_what):
-        wanted = read_statement(question)
-        return _decide([] if wanted is None else list(find_statements(passages, wanted)))
-    found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
-    return found[0] if len(found) == 1 else _conjunction(found, any_of=" or " in question.lower())
+    reported = not _REPORTING.isdisjoint(stem(word) for word in words(question))
+    if reported or not asked or (others and not of_places and not of_what):
+        wanted = read_statements(question)
+        found = [_decide(find_statements(passages, each)) for each in wanted]
+        other_words = any(evidence_of(passages, concept) for concept, _ in asked)
+        if reported and any(each.spoken_of for each in wanted) and not other_words:
+            # A text that does not speak of a thing does not mention it.
+            found = [Polarity(False) if each.verdict is None else each for each in found]
+    else:
+        found = [_decide(evidence_of(passages, concept, inverse)) for concept, inverse in asked]
+    return _conjunction(found, any_of=" or " in question.lower())
 
 
-def _speaks_of_places(passages: Sequence[str], question: str) -> bool:
+def _speaks_of_places(texts: Iterable[str]) -> bool:
     plainly, together = place_stems()
-    asked = {stem(word) for word in words(question)}
-    found = asked & together
-    if asked & plainly:
-        return True
-    for passage in passages:
-        for clause in clauses(passage):
-            held = set(clause.stems.split())
-            found |= held & together
-            if len(found) > 1 or held & plainly:
-                return True
+    held = set[str]()
+    for text in texts:
+        held.update(stem(word) for word in words(text))
+        if held & plainly or len(held & together) > 1:
+            return True
     return False
 
 
@@ -238,34 +240,26 @@ def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False)
 
 
 def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
-    turned = _turns(clause, hits)
-    against = sum(1.0 if turn else -1.0 for hit, turn in turned if hit.kind == "no")
+    """Return how far cues say that a matter is so, from -1 to 1; a negation inside one ("no kids' menu") is spent."""
+    denied, since = _is_denied(clause), 0
+    sides: dict[str, list[float]] = {}
+    for hit in hits:
+        side = -1.0 if hit.kind in ("no", "blame") else 1.0
+        turned = (denied and hit.kind == "yes") or clause.negated(hit.start, since)
+        sides.setdefault(hit.kind, []).append(-side if turned else side)
+        since = hit.end if hit.kind == "no" else since
+    against = sum(sides.get("no", ()))
     if against < 0:
         # Next to a plain no ("no pets, our terrier stayed outside") the bare word only names the matter.
         return -1.0
-    plain = [(hit, turn) for hit, turn in turned if hit.kind == "yes"]
-    if plain:
-        denied = _is_denied(clause)
-        return _sign(against + sum(-1.0 if denied or turn else 1.0 for _, turn in plain))
-    if matter.graded and any(hit.kind == "topic" for hit in hits):
-        signs = {"praise": 1.0, "blame": -1.0}
-        weights = [signs[hit.kind] * (-1.0 if turn else 1.0) for hit, turn in turned if hit.kind in signs]
-        return _sign(against + sum(weights) - 2 * (bool(weights) and _is_denied(clause)))
-    return _sign(against)
+    if "yes" in sides:
+        return _sign(against + sum(sides["yes"]))
+    judged = sides.get("praise", []) + sides.get("blame", []) if matter.graded and "topic" in sides else []
+    return _sign(against + sum(judged) - 2 * (bool(judged) and denied))
 
 
 def _sign(score: float) -> float:
     return max(-1.0, min(1.0, score))
-
-
-def _turns(clause: Clause, hits: Sequence[Hit]) -> list[tuple[Hit, bool]]:
-    """Return each cue with whether it is negated; the negation inside one cue ("no kids' menu") is spent."""
-    found, since = [], 0
-    for hit in hits:
-        after = hit.kind in ("yes", "topic") and _DENIED_AFTER.match(clause.stems, hit.end) is not None
-        found.append((hit, clause.negated(hit.start, since) or after))
-        since = hit.end if hit.kind == "no" else since
-    return found
 
 
 def _is_denied(clause: Clause) -> bool:
@@ -286,6 +280,8 @@ def _decide(evidence: Sequence[Evidence]) -> Polarity:
 
 
 def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:
+    if len(found) < 2:
+        return found[0] if found else Polarity(None)
     verdicts = [item.verdict for item in found]
     if any_of not in verdicts and None in verdicts:
         return Polarity(None)

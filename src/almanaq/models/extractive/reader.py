@@ -81,7 +81,7 @@ def is_yes_or_no(call: TextCall) -> bool:
 def yes_or_no_reply(call: TextCall, verdict: bool | None, quotes: tuple[Quote, ...]) -> TextReply:
     """Return a verdict as a reply: in the words of the options where there are some, with one for each literal."""
     if verdict is None:
-        return TextReply(None, dict.fromkeys(call.compared))
+        return _choice(call, None)
     words = _YES if verdict else _NO
     verdicts: dict[str, bool | None] = {literal: canonical(literal) in words for literal in call.compared}
     spelled = next((option for option in call.options if canonical(option) in words), None)
@@ -124,11 +124,9 @@ def _span(call: TextCall) -> TextReply:
 
 
 def _is_supported(span: Span, literal: str) -> bool:
-    for clause in clauses(span.quote.text):
-        place = _place(literal, clause.stems)
-        if place is not None and not clause.negated(place):
-            return True
-    return canonical(span.value) == canonical(literal)
+    placed = ((clause, _place(literal, clause.stems)) for clause in clauses(span.quote.text))
+    stated = any(place is not None and not clause.negated(place) for clause, place in placed)
+    return stated or canonical(span.value) == canonical(literal)
 
 
 def _place(words: str, within: str) -> int | None:

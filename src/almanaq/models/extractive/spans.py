@@ -10,7 +10,7 @@ from functools import cache
 from math import exp, log
 from pathlib import Path
 
-from almanaq.models.extractive.candidates import Asked, Scene, read_question, read_tokens, shape
+from almanaq.models.extractive.candidates import Asked, Scene, Token, read_question, read_tokens, shape
 from almanaq.models.extractive.clauses import clauses
 from almanaq.models.protocols import Quote
 from almanaq.values import canonical
@@ -50,10 +50,9 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class _Found:
     scene: Scene
-    passage: int
-    first: int
-    last: int
-    sentence: int
+    tokens: tuple[Token, ...]
+    value: str
+    quote: Quote
     score: float
 
 
@@ -68,26 +67,17 @@ def best_span(passages: Sequence[str], question: str, type: str, parses: Callabl
         return _statement(passages, wanted) if type == "text" else None
     if (note := _note(passages, wanted, parses)) is not None:
         return note
-    found = [
-        each
-        for each in _candidates(passages, wanted)
-        if not shapes or shape(each.scene.tokens[each.first : each.last]) in shapes
-    ]
+    found = [each for each in _candidates(passages, wanted) if not shapes or shape(each.tokens) in shapes]
     found.sort(key=lambda each: -each.score)
-    best = next((each for each in found if parses(_text(each, passages))), None)
+    best = next((each for each in found if parses(each.value)), None)
     if best is None:
         return None
-    same = canonical(_text(best, passages))
+    same = canonical(best.value)
     total = sum(exp(each.score - best.score) for each in found)
-    share = sum(exp(each.score - best.score) for each in found if canonical(_text(each, passages)) == same) / total
+    share = sum(exp(each.score - best.score) for each in found if canonical(each.value) == same) / total
     seen = {"covered": best.scene.covered, "focused": best.scene.focused, "log share": log(share), "score": best.score}
     confidence = 1 / (1 + exp(-sum(_CONFIDENCE[name] * value for name, value in (seen | {"constant": 1.0}).items())))
-    if confidence < LEAST_CONFIDENCE:
-        return None
-    start, end = best.scene.read.sentences[best.sentence]
-    first, last = best.scene.tokens[start].start, best.scene.tokens[end - 1].end
-    quote = Quote(best.passage, first, passages[best.passage][first:last])
-    return Span(_text(best, passages), quote, confidence)
+    return Span(best.value, best.quote, confidence) if confidence >= LEAST_CONFIDENCE else None
 
 
 def _statement(passages: Sequence[str], wanted: Asked) -> Span | None:
@@ -109,17 +99,13 @@ def _candidates(passages: Sequence[str], wanted: Asked) -> Iterator[_Found]:
             continue
         for each in scene.candidates():
             score = sum(weights[name] * value for name, value in each.features.items() if name in weights)
-            yield _Found(scene, number, each.first, each.last, each.sentence, score)
+            value = passage[each.tokens[0].start : each.tokens[-1].end]
+            yield _Found(scene, each.tokens, value, Quote(number, each.start, passage[each.start : each.end]), score)
 
 
 @cache
 def _weights() -> dict[str, float]:
     return dict(json.loads(WEIGHTS_FILE.read_text("utf-8")))
-
-
-def _text(found: _Found, passages: Sequence[str]) -> str:
-    tokens = found.scene.tokens
-    return passages[found.passage][tokens[found.first].start : tokens[found.last - 1].end]
 
 
 def _note(passages: Sequence[str], wanted: Asked, parses: Callable[[str], bool]) -> Span | None:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from almanaq.options import Accuracy
-from almanaq.suql.accuracy.counts import CountBound
-from almanaq.suql.accuracy.targets import Certificate
+from almanaq.suql.accuracy import Certificate
+from almanaq.suql.accuracy.estimates import CountBound
 
 Floats = NDArray[np.float64]
 _CUTS = 40

@@ -101,9 +101,15 @@ def cast_answers(tree: exp.Query) -> exp.Query:
 
 
 def implied_type(call: exp.Expr) -> exp.DataType | None:
-    """Return the type that an answer takes from what it is compared or computed with, None where there is none."""
+    """Return the type that an answer takes from what it is compared or computed with, None where there is none.
+
+    An answer that a query gives alone, as `n IN (SELECT answer(…))`, takes it from what that is compared with.
+    """
     node = in_parentheses(call)
-    parent = node.parent
+    while isinstance(parent := node.parent, exp.Alias | exp.Select | exp.Subquery | exp.Any | exp.All):
+        if isinstance(parent, exp.Select) and (node.arg_key != "expressions" or len(parent.selects) > 1):
+            return None
+        node = in_parentheses(parent)
     if isinstance(parent, (*_COMPARISONS, *_ARITHMETIC)):
         return _type_of(parent.expression if parent.this is node else parent.this)
     if isinstance(parent, exp.Between):

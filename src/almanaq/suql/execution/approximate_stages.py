@@ -14,9 +14,9 @@ from almanaq.engines.protocols import Session
 from almanaq.errors import BudgetExceeded, UsageError, suggest
 from almanaq.models.protocols import Embedder, Models
 from almanaq.options import Accuracy, Options
+from almanaq.suql.accuracy import Inference
 from almanaq.suql.accuracy.estimates import Sample, Sampling
 from almanaq.suql.accuracy.tails import AuditedTails, Floats, Rows, fitted, margins, probabilities
-from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import Candidate, Listed, PassageSelection, passages_of, totals
 from almanaq.suql.execution.evidence import StageCounts, StageRow

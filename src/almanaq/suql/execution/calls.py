@@ -15,8 +15,9 @@ from typing import Any, Literal
 from sqlglot import exp
 
 from almanaq.errors import BudgetExceeded, ModelCallError, ModelError, QueryTypeError
+from almanaq.models.concurrent import calls_at_once
 from almanaq.models.protocols import AnswerType, Quote, Reader, TextCall, TextReply, Usage
-from almanaq.models.retrying import FailedCall, calls_at_once, describe_failure
+from almanaq.models.retrying import FailedCall, describe_failure
 from almanaq.models.text_calls import served_question
 from almanaq.suql.execution.evidence import UnknownAnswers, spelled, spellings_of
 from almanaq.suql.plan.sites import Site

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from almanaq.event_loops import set_within
 from almanaq.models.protocols import Quote
+from almanaq.suql.accuracy import Inference
 from almanaq.suql.accuracy.estimates import Sample
-from almanaq.suql.accuracy.targets import Inference
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.execution.candidates import Candidate
 from almanaq.suql.language import Cited

@@ -24,7 +24,8 @@ from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.row_evaluation import call_of_row
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.estimate import CHANCE_ROWS, Chances, Sharing, choose_first, estimate
-from almanaq.suql.plan.stages import Plan, TextStage
+from almanaq.suql.plan.predicates import atoms, may_look_at, sites_needed
+from almanaq.suql.plan.stages import Plan, SiteInput, TextStage
 from almanaq.suql.syntax.nodes import aliased, quoted
 
 
@@ -180,6 +181,7 @@ class NewCalls:
         self._kept: list[dict[bytes, bool]] = [{} for _ in stage.inputs]
         self._keys: dict[object, bool] = {}
         self._chances = Chances(stage.inputs)
+        self._atoms = atoms(stage.predicate) if stage.predicate is not None else []
         self._tokens = self._texts = self._rows = self._open = self._sure = 0
         self._all_seen = True
 
@@ -199,7 +201,7 @@ class NewCalls:
 
     async def _add(self, rows: Sequence[Candidate]) -> None:
         for item, known in zip(self._stage.inputs, self._kept, strict=True):
-            asked = [call_of_row(item, row, self._calls) for row in rows]
+            asked = [call_of_row(item, row, self._calls) if self._may_ask(item, row) else None for row in rows]
             fresh = {found[0]: found[1] for found in asked if found is not None and found[0] not in known}
             looked_up = [self._calls.kept(call) for call in fresh.values() if self._whole]
             replies = await asyncio.gather(*looked_up)
@@ -217,6 +219,11 @@ class NewCalls:
                     if found is not None:
                         value = row.values[key]
                         self._keys[value] = self._keys.get(value, False) or known[found[0]]
+
+    def _may_ask(self, item: SiteInput, row: Candidate) -> bool:
+        site = item.site.id
+        readers = [atom for atom in self._atoms if site in sites_needed(atom)]
+        return not readers or any(may_look_at(atom, site, row.values) for atom in readers)
 
     @property
     def text_tokens(self) -> float:

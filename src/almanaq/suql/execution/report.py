@@ -10,7 +10,7 @@ from almanaq.errors import ModelCallError, ModelError
 from almanaq.models.budget import Spending, SpendingLine
 from almanaq.models.protocols import Usage
 from almanaq.models.retrying import describe_failure
-from almanaq.suql.accuracy.targets import Inference
+from almanaq.suql.accuracy import Inference
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.candidates import PassageSelection
 from almanaq.suql.execution.evidence import StageCounts

@@ -18,7 +18,7 @@ from almanaq.suql.execution.candidates import Candidate, PassageSelection, passa
 from almanaq.suql.execution.evidence import SiteQuote, StageCounts, StageRow, keeper
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms, truth_output
+from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms, may_look_at, truth_output, with_conditions
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
 from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
@@ -37,7 +37,7 @@ class _Asked:
 
 
 def cells_read(stage: TextStage) -> tuple[str, ...]:
-    found = atoms(stage.predicate) if stage.predicate is not None else []
+    found = with_conditions(atoms(stage.predicate)) if stage.predicate is not None else []
     conditions = (atom.expression for atom in found if isinstance(atom, Computed))
     columns = (c for condition in conditions for c in nodes_of(condition, exp.Column) if c.table == FROM_ALIAS)
     return tuple(dict.fromkeys(c.name for c in columns))
@@ -53,7 +53,7 @@ class ComputedAtoms:
         """Return the truth of an atom for one row.
 
         Args:
-            replies: the computed columns that it refers to.
+            replies: the computed columns that it refers to, but for those that it does not look at.
             cells: the row's own, as the database gave them: as Python objects some would come back as others.
         """
         node = atom.expression
@@ -89,7 +89,7 @@ class ComputedAtoms:
         stored = pa.table({"_i": pa.array(range(len(rows)), pa.int64())})
         for key, reference in references.items():
             if reference.table == TEXT_ALIAS:
-                values = [row.replies[key] for row in rows]
+                values = [row.replies.get(key) for row in rows]
                 stored = stored.append_column(key, pa.array(values, pa.bool_() if "_" in key else pa.string()))
             else:
                 stored = stored.append_column(*_cells(rows, key))
@@ -146,6 +146,7 @@ class RowEvaluation:
         self._context, self._candidate = context, candidate
         self._outcomes: dict[str, Outcome] = {}
         self._asked: set[str] = set()
+        self._unknown: set[str] = set()
         self._passages = {site: passages_of(candidate.values[item.document]) for site, item in context.inputs.items()}
         self._numbers: dict[str, tuple[int, ...]] = {}
         self._call_of: dict[str, tuple[bytes, TextCall] | None] = {}
@@ -162,7 +163,7 @@ class RowEvaluation:
         """Return the number of calls that an atom still takes, long documents counting for more."""
         total = 1e-3
         for site in self._context.needs[atom.column]:
-            if site in self._outcomes:
+            if site in self._outcomes or not may_look_at(atom, site, self._candidate.values):
                 continue
             found = self._call(site)
             if found is not None and not self._context.calls.is_answered(found[0]):
@@ -171,23 +172,32 @@ class RowEvaluation:
 
     async def truth(self, atom: Atom) -> bool | None:
         """Return the truth of an atom for the row; what rests on a failed call is NULL."""
-        needs = self._context.needs[atom.column]
+        under = dict(atom.under) if isinstance(atom, Computed) else {}
+        later = {site: condition for site, condition in under.items() if isinstance(condition, Computed)}
+        needs = [site for site in self._context.needs[atom.column] if site not in later]
+        needs = [site for site in needs if may_look_at(atom, site, self._candidate.values)]
         if len(needs) == 1:  # the usual case, without the tasks that gather() makes
-            unknown = (await self.outcome(needs[0])).unknown
+            outcomes = [await self.outcome(needs[0])]
         else:
-            unknown = any(outcome.unknown for outcome in await asyncio.gather(*map(self.outcome, needs)))
-        if unknown:
+            outcomes = list(await asyncio.gather(*map(self.outcome, needs)))
+        for site, condition in later.items():
+            if not any(outcome.unknown for outcome in outcomes) and await self._compute(condition):
+                outcomes.append(await self.outcome(site))
+        if any(outcome.unknown for outcome in outcomes):
+            self._unknown.add(atom.column)
             return None
         if isinstance(atom, Verdict):
             return self._values()[atom.column]  # type: ignore[no-any-return]
         assert isinstance(atom, Computed)
+        return await self._compute(atom)
+
+    async def _compute(self, atom: Computed) -> bool | None:
         replies = {name: self._context.calls.unify(value) for name, value in self._values().items()}
         return await self._context.computed.evaluate(atom, replies, self._candidate.cells)
 
     def is_unknown(self, atom: Atom) -> bool:
         """Return whether an atom that was found out rests on a call that failed."""
-        outcomes = (self._outcomes.get(site) for site in self._context.needs[atom.column])
-        return any(outcome is not None and outcome.unknown for outcome in outcomes)
+        return atom.column in self._unknown
 
     @property
     def has_unknown(self) -> bool:

@@ -227,9 +227,8 @@ class StageRun:
         made = self._calls.made
         try:
             while True:
-                # While others are under way, only as many as fill a request that several share.
                 room = self._rows_to_try() - len(under_way)
-                if not under_way or (room >= self._calls.company and not self._in_rounds):
+                if not under_way or (room >= self._fewest_to_start and not self._in_rounds):
                     async with self._calls.hold():
                         await self._start_rows(candidates, under_way)
                 if self._limit_is_met() or (not under_way and self._exhausted):
@@ -382,6 +381,15 @@ class StageRun:
             return self._rows_at_once
         wanted = math.ceil(self._speculation * missing) + further_trials(self._failed, self._speculation)
         return min(self._rows_at_once, wanted) if missing > 0 else 0
+
+    @property
+    def _fewest_to_start(self) -> int:
+        """How many rows are started at once while others are under way.
+
+        They fill a request that several share; and where no LIMIT counts them, as there are twice as many as calls,
+        they look into the cache together.
+        """
+        return max(self._calls.company, self._rows_at_once // 8 if self._missing is None else 1)
 
     def _limit_is_met(self) -> bool:
         stop_after = self._stage.stop_after

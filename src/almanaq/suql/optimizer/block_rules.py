@@ -7,10 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.suql.plan.joins import rows_needed
-from almanaq.suql.plan.predicates import PredicateBuilder, any_of, conjuncts, looked_at_under, weakest
-from almanaq.suql.plan.sites import is_text_column, site_of, text_columns
+from almanaq.suql.plan.predicates import PredicateBuilder, asked_under, conjuncts, weakest
+from almanaq.suql.plan.sites import text_columns
 from almanaq.suql.plan.stages import TextBlock
-from almanaq.suql.syntax.nodes import nodes_of
 
 
 def lazy_branches(block: TextBlock) -> TextBlock:
@@ -23,26 +22,8 @@ def lazy_branches(block: TextBlock) -> TextBlock:
     A value that is asked for elsewhere in the output without such a condition is asked for every row, as before. SQL
     never looks at the value of a branch that is not taken, so what stands there does not matter.
     """
-    uses: dict[str, list[list[exp.Expr]]] = {}
-    for node in (*block.outputs, *block.order):
-        for column in nodes_of(node, exp.Column):
-            if is_text_column(column):
-                uses.setdefault(site_of(column.name), []).append(looked_at_under(column))
-    needed: dict[str, exp.Expr | None] = {}
-    uses = {site: found if all(found) else [[]] for site, found in uses.items()}
-    waiting = [site.id for site in block.output_sites]
-    while waiting:
-        at = next((site for site in waiting if not _asked_first(uses[site]) & {*waiting}), None)
-        if at is None:  # each waits for another: the first does no longer
-            at = waiting[0]
-            uses[at] = [[part for part in use if not _asked_first([[part]])] for use in uses[at]]
-        needed[at] = any_of(uses[at])
-        waiting.remove(at)
+    needed = asked_under([*block.outputs, *block.order])
     return replace(block, sites=tuple(replace(site, needed=needed.get(site.id)) for site in block.sites))
-
-
-def _asked_first(uses: list[list[exp.Expr]]) -> set[str]:
-    return {site_of(name) for use in uses for part in use for name in text_columns(part)}
 
 
 def direct_rows(block: TextBlock) -> TextBlock:
@@ -103,7 +84,7 @@ def text_filter(block: TextBlock) -> TextBlock:
 
     Before: every text function of WHERE is asked for every fetched row, then the database filters.
     After: for `city = 'Paris' OR answer(a, …) = 'Yes'` no row in Paris is asked; for two text conditions under AND the
-    second is asked only where the first held.
+    second is asked only where the first held; in `CASE WHEN city = 'Rome' THEN answer(…) END = 'x'` rows in Rome are.
 
     The tree gives TRUE exactly when SQL does: skipped parts could not have changed that. Conjuncts without text are
     left out when the rows were fetched under them already.

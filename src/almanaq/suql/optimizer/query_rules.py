@@ -10,6 +10,7 @@ from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.sources import find_cte, find_source, from_items, is_of_window
 from almanaq.suql.plan.blocks import (
+    aggregates_in,
     drop_constant_keys,
     expand_output_names,
     is_aggregated,
@@ -39,9 +40,9 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
 
     So does a field of a STRUCT that nobody reads: `b` in `SELECT d.s.a FROM (SELECT {'a': …, 'b': answer(…)} AS s …)`.
 
-    Only text calls become NULL (an aggregate of it where they read the only aggregates), so every block keeps its
-    grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are left alone: there,
-    outputs decide which rows there are.
+    Text calls become NULL, and outputs with aggregates that hold them (`max(NULL)` where these are the only ones), so
+    every block keeps its grouping, its columns and its number of rows. Blocks under DISTINCT or in a set operation are
+    left alone: there, outputs decide which rows there are.
     """
     nested = len(nodes_of(tree, exp.Select)) > 1
     while nested and has_text(tree) and (_drop_unread_members(tree) or _drop_unread_outputs(tree)):
@@ -99,20 +100,19 @@ def _drop_unread_outputs(tree: exp.Query) -> bool:
         for item in block.expressions:
             if item.alias_or_name not in ordered and block.args.get("group") is None:
                 changed |= _drop_unread_fields(item, fields.get((id(block.parent), item.alias_or_name), set()))
-            if item.alias_or_name not in read and not sets_in([item]):
-                if not aggregated and any(has_text(query) for query in nodes_of(item, exp.Query)):
-                    item.unalias().replace(exp.null())
-                    changed = True
-                    continue
-                for call in outermost_text_calls(item):
-                    around = call.find_ancestor(exp.AggFunc, exp.Query)
-                    if block.args.get("group") is not None and (around is block or isinstance(around, exp.Grouping)):
-                        continue  # part of a grouping key, which the output must go on to equal
-                    nothing = exp.cast(exp.null(), "text")
-                    call.replace(nothing)
-                    if aggregated and not is_aggregated(block):  # it read the only aggregate: one row, not one for each
-                        nothing.replace(exp.Max(this=nothing.copy()))
-                    changed = True
+            if item.alias_or_name in read or sets_in([item]) or not has_text(item):
+                continue
+            nested = any(has_text(query) for query in nodes_of(item, exp.Query))
+            # An aggregate goes whole: of what is left in it, it might be one of the query around.
+            whole = bool(aggregates_in(item)) or (nested and not aggregated)
+            for part in [item.unalias()] if whole else outermost_text_calls(item):
+                if not whole and block.args.get("group") is not None and part.find_ancestor(exp.Query) is block:
+                    continue  # part of a grouping key, which the output must go on to equal
+                nothing = exp.cast(exp.null(), "text")
+                part.replace(nothing)
+                if aggregated and not is_aggregated(block):  # it held the only aggregate: one row, not one for each
+                    nothing.replace(exp.Max(this=nothing.copy()))
+                changed = True
     return changed
 
 
@@ -416,9 +416,10 @@ def _push(query: exp.Expr, part: exp.Expr, item: str, names: list[str]) -> None:
         found = [node for node in read if node is not None]
         if len(found) < len(read) or not _is_open(query):
             return
+        windows = any(node.find(exp.Window) for node in found)  # in an EXISTS they would be of another query
         if all(_may_filter(node, query) for node in found):
             query.where(_over(part, item, outputs), copy=False)
-        elif all(_may_choose(node, query) for node in found):
+        elif all(_may_choose(node, query) for node in found) and not (windows and part.find(exp.Query)):
             chosen, before = _over(part, item, outputs), query.args.get("qualify")
             query.set("qualify", exp.Qualify(this=exp.and_(*([before.this] if before else []), chosen, copy=False)))
 

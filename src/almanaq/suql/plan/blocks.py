@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.answer_types import is_read_from
 from almanaq.suql.catalog.sources import (
     AGGREGATES,
@@ -21,16 +20,16 @@ from almanaq.suql.plan.sites import (
     carry,
     in_where,
     is_nested_call,
+    is_of_block,
     own_columns,
     parts_beside,
     references_from_above,
-    tables_in,
     take_rows,
     text_unit,
     where_of,
 )
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, side_of, table_alias
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -43,43 +42,20 @@ from almanaq.suql.text_functions import (
 )
 
 
-def derive_functions(block: exp.Select) -> None:
-    """Write each function in FROM with text functions in its arguments as a LATERAL query, in place.
-
-    `t, unnest(f(answer(t.x, q))) AS d(v)` becomes `t, LATERAL (SELECT unnest(f(answer(t.x, q))) AS v) AS d`.
-    """
-    for item in list(from_items(block)):
-        function = item if isinstance(item, exp.Unnest) else item.this
-        kinds = (exp.Unnest, exp.GenerateSeries, exp.ExplodingGenerateSeries)
-        if not isinstance(function, kinds) or not has_text(function):
-            continue
-        alias = item.alias
-        names = item.alias_column_names or [alias]
-        if isinstance(function, exp.Unnest):
-            if function.args.get("offset") or len(function.expressions) != 1:
-                raise UnsupportedError(
-                    "unnest of answers WITH ORDINALITY, or of several lists, is not supported in FROM; SELECT takes it"
-                )
-            function = exp.Explode(this=function.expressions[0])
-        elif not isinstance(function, exp.ExplodingGenerateSeries):  # one that gives a list
-            function = exp.Explode(this=function)
-        query = exp.Subquery(this=exp.Select(expressions=[aliased(function, names[0])]))
-        item.replace(exp.Lateral(this=query, alias=table_alias(alias)))
-
-
 def split_functions(block: exp.Select, name: str) -> bool:
     """Compute the text calls of a function in FROM in a derived table before it; say whether there were any.
 
-    `t, f(answer(t.x, q)) AS e WHERE w` becomes `(SELECT t.a, answer(t.x, q) AS u0 FROM t WHERE w) AS d, f(d.u0) AS e`.
+    `t, f(answer(t.x, q)) AS e WHERE w` becomes `(SELECT t.a, answer(t.x, q) AS u0 FROM t WHERE w) AS d, f(d.u0) AS e`,
+    and so does a query with text functions in its arguments.
     """
     from_, joins = block.args.get("from_"), block.args.get("joins") or []
     items = [from_.this, *(join.this for join in joins)] if from_ is not None else []
-    place = next((place for place, item in enumerate(items) if _asks_in_arguments(item)), None)
+    place = next((place for place, item in enumerate(items) if _asked_in_arguments(item)), None)
     if place is None:
         return False
     computed: dict[str, exp.Expr] = {}
-    for call in outermost_text_calls(items[place].this):
-        label, unit = f"u{len(computed)}", text_unit(call)
+    for unit in _asked_in_arguments(items[place]):
+        label = f"u{len(computed)}"
         computed[label] = unit.copy()
         unit.replace(column(name, label))
     inner = exp.Select()
@@ -87,8 +63,8 @@ def split_functions(block: exp.Select, name: str) -> bool:
         before, joins = joins[: place - 1], joins[place - 1 :]
         known = {item.alias_or_name for item in items[:place]}
         parts = [] if any(side_of(join) in ("RIGHT", "FULL") for join in joins) else conjuncts(where_of(block))
-        about = [part for part in parts if tables_in(part) <= known and not part.find(exp.Query)]
-        about = [part.copy() for part in about if not (has_text(part) or is_by_chance(part))]
+        parts = [part for part in parts if is_of_block(part, block) and not (has_text(part) or is_by_chance(part))]
+        about = [part.copy() for part in parts if {c.table for c in own_columns(block, part)} <= known]
         computed = carry(references_from_above(block, place - 1), name) | computed
         inner.set("from_", from_)
         inner.set("joins", before)
@@ -101,9 +77,21 @@ def split_functions(block: exp.Select, name: str) -> bool:
     return True
 
 
-def _asks_in_arguments(item: exp.Expr) -> bool:
-    function = item.this if isinstance(item, exp.Table | exp.Lateral) else None
-    return isinstance(function, exp.Func) and bool(own_text_calls(function))
+def _asked_in_arguments(item: exp.Expr) -> list[exp.Expr]:
+    """Return what asks in the arguments of the function that makes the rows of an item of FROM; [] of any other."""
+    function = item.this if isinstance(item, exp.Table | exp.Lateral) else item
+    if not isinstance(function, exp.Func):
+        return []
+    calls = outermost_text_calls(function)
+    queries = [query for query in nested_queries(function) if has_text(query)]
+    apart = [query for query in queries if not any(is_within(query, call) for call in calls)]
+    return [*map(text_unit, calls), *map(_whole, apart)]
+
+
+def _whole(query: exp.Expr) -> exp.Expr:
+    """Return what computes with a nested query as one: ARRAY, EXISTS or IN; of any other the query itself."""
+    around = query.parent
+    return around if isinstance(around, exp.Array | exp.Exists | exp.In) else query
 
 
 def keep_grouped_readings(block: exp.Select, calls: list[exp.Anonymous]) -> None:
@@ -253,7 +241,7 @@ def draw_first(block: exp.Select, name: str) -> None:
     """Compute what chance decides in a plain block in a derived table, which is read once.
 
     `SELECT f(a) FROM t ORDER BY random() LIMIT 3` becomes
-    `SELECT f(d.a) FROM (SELECT a, random() AS u0 FROM t) AS d ORDER BY d.u0 LIMIT 3`, with LIMIT inside too.
+    `SELECT f(d.a) FROM (SELECT a, random() AS u0 FROM t) AS d ORDER BY d.u0 LIMIT 3`, whose rows are then cut as well.
     """
     parts = conjuncts(where_of(block))
     above = [part for part in parts if has_text(part)]
@@ -261,15 +249,8 @@ def draw_first(block: exp.Select, name: str) -> None:
     drawn = [node for part in (*above, *shown) for node in own_nodes(part) if is_drawn(node)]
     if not drawn and not any(is_by_chance(part) for part in parts if not has_text(part)):
         return
-    inner = derive(block, name, drawn, above)
-    order = block.args.get("order")
-    if order is not None and not above and not has_text(order):
-        page = exp.Select(
-            expressions=[exp.Star()], from_=exp.From(this=block.args["from_"].this.copy()), order=order.copy()
-        )
-        for clause in ("limit", "offset"):
-            page.set(clause, block.args.pop(clause, None))
-        inner.replace(page)
+    derive(block, name, drawn, above)
+    split_page(block, f"{name}_page")
 
 
 def split_page(block: exp.Select, name: str) -> bool:
@@ -280,7 +261,7 @@ def split_page(block: exp.Select, name: str) -> bool:
     """
     cut = [clause for clause in ("limit", "offset") if block.args.get(clause) is not None]
     beside = [part for part in block.iter_expressions() if part.arg_key != "expressions"]
-    if not cut or not is_plain(block) or is_by_chance(block) or any(map(has_text, beside)):
+    if not cut or not is_plain(block) or any(map(has_text, beside)):
         return False
     order = block.args.get("order")
     kept = order.copy() if order is not None else None
@@ -327,8 +308,7 @@ def split_ordering(block: exp.Select, name: str) -> bool:
     read = [query for key in keys for query in nested_queries(key) if query.find(exp.Window) is not None]
     if not read or not is_plain(block) or not own_text_calls(block):
         return False
-    # An EXISTS or IN around a query is computed with it.
-    derive(block, name, [q.parent if isinstance(q.parent, exp.Exists | exp.In) else q for q in read])
+    derive(block, name, list(map(_whole, read)))
     return True
 
 

@@ -12,7 +12,7 @@ from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import find_cte, from_items, qualified
 from almanaq.suql.plan import blocks, joins, similarities
-from almanaq.suql.plan.blocks import derive_functions, keep_grouped_readings
+from almanaq.suql.plan.blocks import keep_grouped_readings
 from almanaq.suql.plan.first_rows import (
     FirstRows,
     derive_first_rows,
@@ -156,7 +156,6 @@ class _Builder:
 
     def _select(self, block: exp.Select) -> exp.Query:
         blocks.expand_output_names(block)
-        derive_functions(block)
         for nested in restrict_semi_joins(block, self.common):
             FirstRows(exp.column(nested.expressions[0].alias_or_name)).mark(nested)
         self._compile_nested(block)
@@ -387,7 +386,7 @@ class _Builder:
         self._compile_nested(block)
         self._isolate_outer_joins(block)
         joins.move_conditions_to_where(block)
-        while self._split(block) or blocks.split_page(block, self._name("part")):
+        while self._split(block) or (not is_by_chance(block) and blocks.split_page(block, self._name("part"))):
             pass
         for item in list(from_items(block)):
             if isinstance(item, exp.Subquery) and has_text(item):

@@ -9,7 +9,16 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely, truth_output
+from almanaq.suql.plan.predicates import (
+    Computed,
+    Predicate,
+    Structured,
+    atoms,
+    map_atoms,
+    surely,
+    truth_output,
+    with_conditions,
+)
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -395,16 +404,21 @@ class _Lowering:
 
     def _predicate(self, select: exp.Select, residual: Predicate) -> Predicate:
         carried: dict[exp.Expr, str] = {}
-        written: dict[str, Predicate] = {}
-        for atom in atoms(residual):
+
+        def carry(atom: Structured | Computed) -> Structured | Computed:
+            if isinstance(atom, Structured):
+                return atom
+            expression = copy_tree(atom.expression)
+            for part in _settled_parts(expression):
+                label = carried.setdefault(part.copy(), f"x{len(carried)}")
+                part.replace(column(FROM_ALIAS, label))
+            under = tuple((site, carry(condition)) for site, condition in atom.under)
+            return replace(atom, expression=expression, under=under)
+
+        for atom in with_conditions(atoms(residual)):
             if isinstance(atom, Structured):
                 select.append("expressions", truth_output(self._resolve(atom.expression), atom.column))
-            elif isinstance(atom, Computed):
-                expression = copy_tree(atom.expression)
-                for part in _settled_parts(expression):
-                    label = carried.setdefault(part.copy(), f"x{len(carried)}")
-                    part.replace(column(FROM_ALIAS, label))
-                written[atom.column] = Computed(atom.column, expression, atom.needs)
+        written = map_atoms(residual, lambda atom: carry(atom) if isinstance(atom, Computed) else atom)
         for part, label in carried.items():
             select.append("expressions", aliased(self._resolve(part), label))
-        return map_atoms(residual, lambda atom: written.get(atom.column, atom) if isinstance(atom, Computed) else atom)
+        return written

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, site_of, text_columns
-from almanaq.suql.syntax.nodes import aliased, copy_tree, nodes
+from almanaq.suql.syntax.nodes import aliased, copy_tree, nodes, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Func)
@@ -112,15 +113,44 @@ def any_of(uses: list[list[exp.Expr]]) -> exp.Expr | None:
     return exp.or_(*either.values())
 
 
+def asked_under(parts: Sequence[exp.Expr], top: exp.Expr | None = None) -> dict[str, exp.Expr | None]:
+    """Return the condition under which parts of an expression look at each site (None: always).
+
+    They come in an order in which each hangs only on sites before it.
+    """
+    uses: dict[str, list[list[exp.Expr]]] = {}
+    for each in (each for part in parts for each in nodes_of(part, exp.Column) if is_text_column(each)):
+        uses.setdefault(site_of(each.name), []).append(looked_at_under(each, top))
+    uses |= {site: [[]] for site, found in uses.items() if not all(found)}
+    needed: dict[str, exp.Expr | None] = {}
+    waiting = list(uses)
+    while waiting:
+        at = next((site for site in waiting if not _asked_first(uses[site]) & {*waiting}), None)
+        if at is None:  # each waits for another: the first does no longer
+            at = waiting[0]
+            uses[at] = [[part for part in use if not _asked_first([[part]])] for use in uses[at]]
+        needed[at] = any_of(uses[at])
+        waiting.remove(at)
+    return needed
+
+
+def _asked_first(uses: list[list[exp.Expr]]) -> set[str]:
+    return {site_of(name) for use in uses for part in use for name in text_columns(part)}
+
+
 def _all_in_turn(conditions: list[exp.Expr]) -> exp.Expr:
     """Join conditions so that one which may fail is computed only where those before it hold: AND looks at all."""
     first, *rest = conditions
     if not rest:
         return first
     following = _all_in_turn(rest)
-    if any(isinstance(node, _MAY_FAIL) and not isinstance(node, exp.Connector) for node in nodes(following)):
+    if _may_fail(following):
         return exp.Case(ifs=[exp.If(this=first, true=following)], default=exp.false())
     return exp.and_(first, following)
+
+
+def _may_fail(node: exp.Expr) -> bool:
+    return any(isinstance(each, _MAY_FAIL) and not isinstance(each, exp.Connector) for each in nodes(node))
 
 
 def _is(node: exp.Expr, value: exp.Expr, negated: bool) -> exp.Expr:
@@ -160,11 +190,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Any other condition over answers; the database evaluates it once its computed columns are known."""
+    """Any other condition over answers; the database evaluates it once the computed columns that it looks at are known.
+
+    Attributes:
+        needs: its computed columns.
+        under: the sites that it looks at under a condition, as those in a branch of CASE, each after those that its
+            condition reads.
+    """
 
     column: str
     expression: exp.Expr
     needs: tuple[str, ...]
+    under: tuple[tuple[str, Structured | Computed], ...] = ()
 
 
 Predicate = And | Or | Not | Structured | Verdict | Computed
@@ -175,6 +212,7 @@ class PredicateBuilder:
 
     def __init__(self) -> None:
         self._atoms: dict[str, Structured | Computed] = {}
+        self._conditions: dict[str, Structured | Computed] = {}
 
     def build(self, node: exp.Expr) -> Predicate:
         """Return the tree; parts without text stay whole, so that the database evaluates them."""
@@ -196,7 +234,7 @@ class PredicateBuilder:
     def _case(self, node: exp.Case) -> Predicate:
         """`CASE WHEN c THEN a ELSE b END` is `(c IS TRUE AND a) OR (c IS NOT TRUE AND b)` where c holds no text.
 
-        So a branch that a row does not take is not asked. With text in a condition the CASE stays whole.
+        With text in a condition the CASE stays whole: where a call in it fails, the CASE is NULL.
         """
         branches = node.args["ifs"]
         if any(text_columns(branch.this) for branch in branches):
@@ -211,9 +249,20 @@ class PredicateBuilder:
         key = node.sql()
         if key not in self._atoms:
             needs = tuple(sorted(text_columns(node)))
+            under = asked_under([node], node.parent) if needs else {}
+            conditions = tuple((site, self._condition(part)) for site, part in under.items() if part is not None)
             name = f"s{len(self._atoms)}"
-            self._atoms[key] = Computed(name, node, needs) if needs else Structured(name, node)
+            self._atoms[key] = Computed(name, node, needs, conditions) if needs else Structured(name, node)
         return self._atoms[key]
+
+    def _condition(self, node: exp.Expr) -> Structured | Computed:
+        """Return the condition of a site; one that may fail is computed only where the site may matter."""
+        key, needs = node.sql(), tuple(sorted(text_columns(node)))
+        if key not in self._conditions:
+            name = f"c{len(self._conditions)}"
+            lazily = needs or _may_fail(node)
+            self._conditions[key] = Computed(name, node, needs) if lazily else Structured(name, node)
+        return self._conditions[key]
 
 
 TRUTH = "truth"
@@ -236,6 +285,12 @@ def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
         case _:
             found = [predicate]
     return list(dict.fromkeys(found))
+
+
+def with_conditions(found: Sequence[Predicate]) -> list[Predicate]:
+    """Return atoms, and the conditions under which they ask."""
+    inner = [condition for atom in found if isinstance(atom, Computed) for _, condition in atom.under]
+    return list(dict.fromkeys([*found, *inner]))
 
 
 def surely(predicate: Predicate, *, wanted: bool = True) -> exp.Expr | None:
@@ -325,6 +380,12 @@ def sites_needed(atom: Atom) -> tuple[str, ...]:
         case Computed():
             return tuple(dict.fromkeys(map(site_of, atom.needs)))
     return ()
+
+
+def may_look_at(atom: Atom, site: str, row: Mapping[str, Any]) -> bool:
+    """Return whether an atom may look at one of its sites in a row, by its structured conditions."""
+    condition = dict(atom.under).get(site) if isinstance(atom, Computed) else None
+    return not isinstance(condition, Structured) or bool(row[condition.column])
 
 
 def mask(value: bool | None) -> int:
