@@ -103,3 +103,33 @@ SELECT id, from_json(j, 'a INT, b STRING').a AS a, answer(note, 'mood?') AS m FR
 SELECT id, answer(get_json_object(j, '$.b'), 'mood?') AS m FROM people ORDER BY id
 SELECT address.city, max(answer(note, 'mood?')) AS m FROM people GROUP BY address.city ORDER BY 1
 SELECT id, scores['a'] AS a FROM people WHERE answer(note, 'mood?') = 'happy' AND scores['a'] > 0 ORDER BY id
+-- NOT IN with an answer is NULL where the answer is, or the list holds NULL.
+SELECT id FROM people WHERE answer(note, 'mood?') NOT IN (SELECT max('calm') FROM sales) ORDER BY id
+SELECT id FROM people WHERE answer(note, 'mood?') NOT IN (SELECT dept FROM people) ORDER BY id
+SELECT id FROM people WHERE NOT (answer(note, 'mood?') IN (SELECT max('sad') FROM sales) AND age > 30) ORDER BY id
+SELECT id FROM people WHERE upper(answer(note, 'mood?')) NOT IN (SELECT max('SAD') FROM sales) OR dept NOT IN (SELECT dept FROM people WHERE id < 5) ORDER BY id
+SELECT id FROM people WHERE (dept, answer(note, 'mood?')) NOT IN (SELECT max('dev'), max('sad') FROM sales) ORDER BY id
+SELECT id FROM people WHERE (answer(note, 'mood?') IN (SELECT dept FROM people)) IS NULL ORDER BY id
+SELECT id, answer(note, 'mood?') NOT IN (SELECT max('calm') FROM sales) AS n, answer(note, 'mood?') IN (SELECT max('calm') FROM sales) AS i FROM people ORDER BY id
+-- Texts with escapes.
+SELECT '\u0041\U0001F600\102\0\Z\q' AS t, id FROM people WHERE name = '\u0041nn' OR name = '\102ea' ORDER BY id
+SELECT id, '\u0041\q\%' AS t FROM people WHERE answer(note, 'mood?') = '\u0073ad' OR name = '\104an' ORDER BY id
+-- Fields, keys, NULLs and casts beside an answer.
+SELECT id, to_json(struct(ID, dept)) AS j, struct(name AS Name, answer(note, 'mood?')) AS s FROM people ORDER BY id
+SELECT id, arrays_zip(tags, array(id)) AS z, (dept, id) AS r, answer(note, 'mood?') AS m FROM people ORDER BY id
+SELECT dept, max(struct(answer(note, 'mood?'), id)) AS m FROM people GROUP BY dept ORDER BY dept
+SELECT s.id, s.mood FROM (SELECT struct(id, answer(note, 'mood?') AS mood) AS s FROM people) ORDER BY 1
+SELECT id, try_cast(name AS INT) AS n, answer(note, 'mood?') AS m FROM people WHERE try_cast(dept AS DATE) IS NULL ORDER BY id
+SELECT dept, answer(note, 'mood?') AS mood, count(*) AS n FROM people GROUP BY ALL ORDER BY dept, mood
+SELECT id, last_value(answer(note, 'mood?')) IGNORE NULLS OVER (ORDER BY id) AS l FROM people ORDER BY id
+SELECT id, first_value(dept) IGNORE NULLS OVER (ORDER BY id DESC) AS f, lag(age, 1) RESPECT NULLS OVER (ORDER BY id) AS g, answer(note, 'mood?') AS m FROM people ORDER BY id
+SELECT dept, first(answer(note, 'mood?')) IGNORE NULLS AS f FROM people GROUP BY dept ORDER BY dept
+SELECT dept, count(answer(note, 'mood?')) AS n FROM people GROUP BY ROLLUP (dept) HAVING grouping(dept) = 0 ORDER BY dept
+SELECT dept, count(answer(note, 'mood?')) AS n FROM people GROUP BY ROLLUP (dept) HAVING dept IS NULL OR count(answer(note, 'mood?')) > 1 ORDER BY n, dept
+SELECT id, dateadd(DAY, 3, hired) AS d, timestampdiff(MONTH, hired, DATE '2024-01-01') AS n, answer(note, 'mood?') AS m FROM people ORDER BY id
+-- What is in Spark's grammar, not in its registry.
+SELECT * FROM (SELECT id, dept, name FROM people) UNPIVOT INCLUDE NULLS (v FOR k IN (dept, name)) ORDER BY id, k
+SELECT * FROM (SELECT id, name, answer(note, 'mood?') AS mood FROM people) UNPIVOT EXCLUDE NULLS (v FOR k IN (mood, name)) ORDER BY id, k
+SELECT * FROM (SELECT age, dept, name FROM people) PIVOT (sum(age) FOR (dept, name) IN (('dev', 'Ann') AS a, ('ops', 'Cid') AS c))
+SELECT timestampdiff(DAY, DATE '2024-01-01', hired) AS n, dateadd(MONTH, 1, hired) AS d, .5 AS h, CAST(name AS VARCHAR(2)) AS v FROM people ORDER BY id
+SELECT id, .5 AS h, CAST(name AS VARCHAR(2)) AS v, CAST(answer(note, 'mood?') AS CHAR(2)) AS m FROM people ORDER BY id

@@ -155,6 +155,25 @@ def test_numbers_of_unusual_width_are_read_whole_or_refused_by_name() -> None:
             back(source)
 
 
+class _NeedsMore:
+    """A table of a library that lacks a package of its own."""
+
+    def __init__(self, error: ImportError) -> None:
+        self._error = error
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise self._error
+
+
+def test_a_table_whose_library_lacks_a_package_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(almanaq.InterfaceError, match="pip install pyarrow-hotfix"):
+        back(_NeedsMore(ModuleNotFoundError("No module named 'pyarrow_hotfix'", name="pyarrow_hotfix")))
+    monkeypatch.setattr(_NeedsMore, "__module__", "ibis.expr.types.relations")
+    monkeypatch.setattr("almanaq.engines.duckdb.frames.find_spec", lambda name: None)
+    with pytest.raises(almanaq.InterfaceError, match="pip install pyarrow-hotfix"):
+        back(_NeedsMore(ImportError("cannot import name 'X' from 'ibis.y'", name="ibis.y")))
+
+
 def test_what_no_column_can_hold_is_refused_by_name() -> None:
     unknown = pa.ExtensionArray.from_storage(pa.opaque(pa.binary(), "shape", "maker"), pa.array([b"a"]))
     dense = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])

@@ -8,12 +8,18 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
+from almanaq.engines.rendering import write_stage
 from almanaq.engines.spark import driver
 from almanaq.engines.spark import folder as spark_folder
 from almanaq.engines.spark.driver import read_spark_url, with_offsets
-from almanaq.engines.spark.language import Allowed, list_functions, reads_numbered
-from almanaq.errors import AlmanaqError, UsageError
+from almanaq.engines.spark.language import Allowed, SparkLanguage, list_functions, reads_numbered
+from almanaq.errors import AlmanaqError, UnsupportedError, UsageError
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.plan.predicates import truth_output
+from almanaq.suql.syntax.spark import decode_text
+from almanaq.suql.tree_language import read_tree, write_tree
 
 FUNCTIONS = list_functions(["count", "input_file_name", "java_method", "reflect"], ["default.mine"])
 ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "places"), ("places",)}), FUNCTIONS)
@@ -31,6 +37,8 @@ ALLOWED = Allowed(frozenset({("town", "places"), ("spark_catalog", "town", "plac
         "SELECT ai_query('model', 'x')",
         "SELECT * FROM read_files('/etc')",
         "SELECT unheard_of(1)",
+        "SELECT * FROM IDENTIFIER('town.other')",
+        "SELECT IDENTIFIER('input_file_name')() FROM places",
         "SELECT TRANSFORM(1) USING 'cat' AS (x)",
         "SELECT 1; SELECT 2",
         "DROP TABLE places",
@@ -52,6 +60,70 @@ def test_tables_of_the_source_and_of_the_session_may_be_read() -> None:
     assert reads_numbered("SELECT _row, a FROM t0_rows", {"t0_rows"})
     assert not reads_numbered("SELECT _row, a FROM t0_rows ORDER BY a", {"t0_rows"})
     assert not reads_numbered("SELECT _row, a FROM t0_kept", {"t0_rows"})
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r"'\u0041\U0001F600\102'", "A\U0001f600B"),
+        (r"'\uD83D\uDE00'", "\U0001f600"),
+        (r"'a\0b\Z\q\/'", "a\0b\x1aq/"),
+        (r"'\a\f\v\b\n\r\t'", "afv\b\n\r\t"),
+        (r"'\%\_'", r"\%\_"),
+        (r"'\377\18\u12\x41'", "37718u12x41"),
+        (r"'\0011'", "\x011"),
+        (r"'\u0027 \047 \u005Cu0041'", r"' ' \u0041"),
+        (r"'\\u0041'", r"\u0041"),
+        (r"r'\u0041'", r"\u0041"),
+        (r'"\u0041\""', 'A"'),
+    ],
+)
+def test_texts_are_read_as_spark_reads_them_and_written_so_that_it_does(written: str, meant: str) -> None:
+    for text in (written, write_tree(read_tree(f"SELECT {written}", "spark"), "spark").removeprefix("SELECT ")):
+        assert read_tree(f"SELECT {text}", "spark").selects[0].name == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "computed"),
+    [
+        ("struct(ID, b + 1, c AS Z)", "named_struct('ID', ID, 'col2', b + 1, 'Z', c)"),
+        ("struct(s.x, t[0], m['k'])", "named_struct('x', s.x, 'col2', t[0], 'k', m['k'])"),
+        ("to_json((a, b))", "TO_JSON(named_struct('a', a, 'b', b))"),
+        (
+            "arrays_zip(a, f(b))",
+            "transform(arrays_zip(coalesce(a), coalesce(f(b))), z -> named_struct('a', z.`0`, '1', z.`1`))",
+        ),
+        ("(a, b) IN ((1, 2))", "(a, b) IN ((1, 2))"),
+    ],
+)
+def test_fields_keep_their_names_where_columns_have_others(written: str, computed: str) -> None:
+    functions = list_functions(["struct", "to_json", "arrays_zip", "f"])
+    language = SparkLanguage("spark", Catalog(()), functions, lambda sql, parameters: ())
+    made = language.tree(language.read(f"SELECT {written} AS v"))
+    assert made.sql("spark", normalize_functions=False).upper() == f"SELECT {computed} AS v".upper()
+
+
+@pytest.mark.parametrize("call", ["posexplode(a) AS (p, v)", "inline(a)", "stack(2, a, b) AS (p, q)"])
+def test_what_makes_several_columns_in_select_is_refused_by_name(call: str) -> None:
+    functions = list_functions(["posexplode", "inline", "stack"])
+    language = SparkLanguage("spark", Catalog(()), functions, lambda sql, parameters: ())
+    with pytest.raises(UnsupportedError, match=rf"{call.partition('(')[0]}\(\) makes several columns.*LATERAL VIEW"):
+        language.tree(language.read(f"SELECT {call}"))
+
+
+def test_a_condition_that_is_computed_as_a_column_keeps_its_null() -> None:
+    condition = read_tree("SELECT NOT (x IN (SELECT y FROM t) OR coalesce(x IN (SELECT z FROM t), TRUE))", "spark")
+    select = exp.Select(expressions=[truth_output(condition.selects[0], "truth")])
+    assert write_stage(select, "spark").sql("spark") == (
+        "SELECT NOT (CASE WHEN x IN (SELECT y FROM t) THEN TRUE WHEN NOT x IN (SELECT y FROM t) THEN FALSE END OR "
+        "COALESCE(x IN (SELECT z FROM t), TRUE)) AS `truth`"
+    )
+
+
+@pytest.mark.parametrize("character", ["\0", "\a", "\f", "\v", "\b", "\\", "'", "\n", "\U0001f600"])
+def test_a_text_is_written_as_spark_reads_it(character: str) -> None:
+    written = exp.Literal.string(f"a{character}1").sql("spark")
+    assert decode_text(written[1:-1]) == f"a{character}1"
 
 
 def test_an_address_says_what_is_read_and_hides_its_token() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -41,6 +43,17 @@ IN_POSTGRES = [
     "SELECT id FROM dogs WHERE answer(about, 'is it friendly?') = 'Yes' ORDER BY id DESC LIMIT 1 OFFSET 1",
     "SELECT answer(about, 'is it friendly?') AS said, count(*) FROM dogs GROUP BY 1 ORDER BY 2, 1",
 ]
+IN_SQLITE = [
+    "SELECT id FROM t WHERE city LIKE 'b%' OR city NOT LIKE '%R' ORDER BY id",
+    "SELECT id, CAST(price AS INTEGER), CAST(price * -1 AS INT), CAST(id AS INTEGER), CAST('9.99' AS INTEGER) FROM t",
+    "SELECT id, CAST(price > 2 AS INTEGER), CAST(9.99 AS INTEGER), CAST(3000000000 AS INTEGER) FROM t",
+    "SELECT CAST(CAST(price AS INTEGER) + 0.7 AS INTEGER) FROM t",
+    "SELECT id, max(id, 2), min(id, price, 3), max(id, NULL) FROM t",
+    "SELECT max(id), min(price) FROM t",
+    "SELECT id FROM t WHERE city IS 'Bern' OR city IS NULL OR price IS NOT 1.5 ORDER BY id",
+    "SELECT id, said FROM t WHERE said IS NOT 'Zug' AND said LIKE 'BER%'",
+    "SELECT id AS rowid FROM t ORDER BY rowid",
+]
 LOST = [
     ("postgres", "SELECT id FROM dogs ORDER BY age FETCH FIRST 2 ROWS WITH TIES"),
     ("postgres", "SELECT id FROM dogs FOR UPDATE"),
@@ -54,6 +67,8 @@ LOST = [
     ("spark", "SELECT id FROM dogs LATERAL VIEW explode(array(1)) e AS y"),
     ("bigquery", "SELECT array_agg(id LIMIT 2) FROM dogs"),
     ("postgres", "SELECT unknown_column / id FROM dogs"),
+    ("sqlite", "SELECT rowid FROM dogs"),
+    ("sqlite", "SELECT id FROM dogs d WHERE d._rowid_ < 3"),
 ]
 
 
@@ -78,6 +93,40 @@ def test_a_query_in_postgres_gives_the_rows_that_postgres_gives(
     dogs: almanaq.Connection, server: almanaq.Connection, suql: str
 ) -> None:
     assert dogs.sql(suql, dialect="postgres").rows == server.sql(suql).rows
+
+
+@pytest.fixture(scope="module")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[almanaq.Connection, sqlite3.Connection]]:
+    path = tmp_path_factory.mktemp("sqlite") / "t.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as own:
+        own.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, city TEXT, price REAL, said TEXT)")
+        rows = [(1, "Bern", 9.99, "Bern"), (2, "Zug", 1.5, "Zug"), (3, None, None, None), (4, "Chur", -0.7, "Chur")]
+        own.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+        own.commit()
+        model = FunctionModel(lambda text, question: text)
+        with almanaq.connect(path, model=model, cache=False, link=False, dialect="sqlite") as con:
+            yield con, own
+
+
+@pytest.mark.parametrize("suql", IN_SQLITE)
+def test_a_query_in_sqlite_gives_the_rows_that_sqlite_gives(
+    sqlite: tuple[almanaq.Connection, sqlite3.Connection], suql: str
+) -> None:
+    con, own = sqlite
+    rows = own.execute(suql).fetchall()
+    assert con.sql(suql).rows == rows
+    assert con.sql(suql.replace("said", "answer(said, 'what?')")).rows == rows
+
+
+@pytest.mark.parametrize(
+    ("dialect", "whole"), [("spark", [9, -2]), ("tsql", [9, -2]), ("mysql", [10, -3]), ("snowflake", [10, -3])]
+)
+def test_a_cast_to_a_whole_number_truncates_or_rounds_as_there(
+    dogs: almanaq.Connection, dialect: str, whole: list[int]
+) -> None:
+    numbers = "CAST(CAST(9.99 AS DOUBLE) AS BIGINT), CAST(CAST(-2.7 AS DOUBLE) AS BIGINT)"
+    assert dogs.sql(f"SELECT {numbers}".replace("BIGINT", "SIGNED" if dialect == "mysql" else "BIGINT"),
+                    dialect=dialect).rows == [tuple(whole)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("dialect", "suql"), LOST)

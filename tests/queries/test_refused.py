@@ -117,6 +117,7 @@ def test_what_is_no_query(town: Asked, sql: str) -> None:
         ("SELECT id FROM places WHERE answer(bodi, 'calm?') = 'Yes'", "body", "bodi"),
         ("SELECT id FROM places ORDER BY answer(bdy, 'calm?')", "body", "bdy"),
         ("SELECT\n  id,\n  starz\nFROM places", "stars", "starz"),
+        ("SELECT id FROM places WHERE body = 'x' AND \"bodyy\" = 'y'", "body", '"bodyy"'),
     ],
 )
 def test_unknown_names_are_pointed_at_with_a_near_one(town: Asked, sql: str, near: str, at: str) -> None:

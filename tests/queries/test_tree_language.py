@@ -50,6 +50,8 @@ def language(connection: Any) -> TreeLanguage:
         "SELECT d.name, 'it''s; --' FROM Dogs AS d JOIN range(9) AS r(n) ON n = age",
         "SELECT upper(name) FROM (SELECT name FROM dogs UNION ALL SELECT name FROM cats) ORDER BY 1",
         "SELECT EXISTS (SELECT 1 FROM cats) AND age IN (7, 8) FROM dogs",
+        "SELECT age * .5, -.25 FROM dogs",
+        "SELECT * FROM (SELECT age, age + NULL AS n FROM dogs) UNPIVOT INCLUDE NULLS (v FOR k IN (age, n)) ORDER BY k",
     ],
 )
 def test_what_runs_gives_the_rows_of_the_text(query: str, language: TreeLanguage, connection: Any) -> None:
@@ -68,6 +70,8 @@ def test_what_runs_gives_the_rows_of_the_text(query: str, language: TreeLanguage
         "SELECT getenv('HOME')",
         "SELECT name.getenv() FROM dogs",
         'SELECT "getenv"(name) FROM dogs',
+        "SELECT nulls(name), for(name) FROM dogs",
+        'SELECT max(age) "for"(name) FROM dogs',
         "SELECT main.getenv(name) FROM dogs",
         "WITH getenv (x) AS (SELECT 1) SELECT getenv('HOME') FROM getenv",
         "SELECT * FROM read_text('/etc/passwd')",

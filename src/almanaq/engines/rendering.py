@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
+from almanaq.suql.plan.predicates import TRUTH
 from almanaq.suql.plan.stages import ROW
 from almanaq.suql.syntax.nodes import aliased, derived, free_name, is_comma, nodes_of, quoted
 
@@ -25,6 +26,10 @@ def write_stage(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect in ("databricks", "spark"):
         for block in nodes_of(tree, exp.Select):
             _order_by_outputs(block)
+            _filter_groups(block)
+        for output in nodes_of(tree, exp.Alias):
+            if TRUTH in output.meta:
+                _keep_null(output)
         _drop_repeated_members(tree)
     if dialect in _ROWS_OF_GROUPS:
         for gathered in nodes_of(tree, exp.ArrayAgg):
@@ -48,14 +53,54 @@ def _order_numbers(window: exp.Expr, dialect: str) -> None:
 
 def _order_by_outputs(block: exp.Select) -> None:
     """Order distinct rows, and those of several groupings, by outputs: Spark finds no other columns above them."""
-    group, order = block.args.get("group"), block.args.get("order")
-    sets = group is not None and any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets"))
-    if order is None or not (sets or block.args.get("distinct")):
+    order = block.args.get("order")
+    if order is None or not (_has_sets(block) or block.args.get("distinct")):
         return
     for key in order.expressions:
         shown = next((item for item in block.expressions if item.unalias() == key.this), None)
         if isinstance(shown, exp.Alias):
             key.set("this", exp.column(exp.to_identifier(shown.alias, quoted=True)))
+
+
+def _filter_groups(block: exp.Select) -> None:
+    """Write HAVING of several groupings as WHERE around them: Spark finds no keys in it that the outputs rename.
+
+    `SELECT a AS c0 FROM t GROUP BY ROLLUP (a) HAVING h` becomes
+    `SELECT c0 FROM (SELECT a AS c0, h AS _having FROM t GROUP BY ROLLUP (a)) AS _groups WHERE _having`.
+    """
+    having = block.args.get("having")
+    outputs = block.expressions
+    plain = all(isinstance(item, exp.Alias) for item in outputs) and not nodes_of(block, exp.Window)
+    if having is None or not _has_sets(block) or not plain or block.args.get("qualify"):
+        return
+    kept = aliased(having.this, "_having")
+    _keep_null(kept)
+    above = {name: block.args.get(name) for name in ("with_", "distinct", "order", "limit", "offset")}
+    inner = exp.Select(**{name: part for name, part in block.args.items() if name not in (*above, "having")})
+    inner.set("expressions", [*outputs, kept])
+    block.args.clear()
+    shown = [aliased(exp.column(quoted(item.alias)), item.alias) for item in outputs]
+    parts = {"expressions": shown, "from_": exp.From(this=derived(inner, "_groups")), **above}
+    for name, part in {**parts, "where": exp.Where(this=exp.column(quoted("_having")))}.items():
+        block.set(name, part)
+
+
+def _has_sets(block: exp.Select) -> bool:
+    group = block.args.get("group")
+    return group is not None and any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets"))
+
+
+def _keep_null(condition: exp.Expr) -> None:
+    """Write `x IN (SELECT …)` so that it may be NULL: on Spark, as an output, both it and its NOT are FALSE then.
+
+    In WHERE these are conditions of joins, which leave the row out. Within other expressions they are FALSE there too.
+    """
+    if isinstance(condition, exp.Alias | exp.Connector | exp.Not | exp.Paren):
+        for part in list(condition.iter_expressions()):
+            _keep_null(part)
+    elif isinstance(condition, exp.In) and condition.args.get("query") is not None:
+        known = [exp.If(this=condition.copy(), true=exp.true()), exp.If(this=exp.not_(condition), true=exp.false())]
+        condition.replace(exp.Case(ifs=known))
 
 
 def _drop_repeated_members(tree: exp.Expr) -> None:

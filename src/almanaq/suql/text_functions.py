@@ -175,12 +175,13 @@ _USAGE = (
 )
 _BUILDERS = {"duckdb": ("json_object", "json_object"), "postgres": ("json_build_object", "jsonb_build_object")}
 _READERS = exp.Dot, exp.Bracket, exp.StructExtract, exp.JSONExtract, exp.JSONExtractScalar
+_SIDE_BY_SIDE = (*_BUILDERS["postgres"], "named_struct")
 _FIELDS = exp.Struct, exp.PropertyEQ, exp.JSONObject, exp.JSONKeyValue
 
 
 def holds_fields(node: object) -> bool:
     """Return whether a node puts values side by side, as an answer of several fields is written."""
-    return isinstance(node, _FIELDS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _BUILDERS["postgres"])
+    return isinstance(node, _FIELDS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _SIDE_BY_SIDE)
 
 
 def expand_fields(text: str, dialect: str) -> str:

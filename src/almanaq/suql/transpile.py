@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
@@ -29,10 +30,16 @@ from almanaq.suql.catalog.relations import Catalog, schema_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
 from almanaq.suql.text_functions import is_text_call
-from almanaq.suql.tree_language import name_placeholders
+from almanaq.suql.tree_language import name_placeholders, read_dialect
 
 _LONG = {"postgresql": "postgres", "pg": "postgres", "sparksql": "spark"}
 _WHOLE = exp.DataType.INTEGER_TYPES
+_UNKNOWN = (exp.DType.UNKNOWN, exp.DType.NULL)
+_TRUNCATING = frozenset(["clickhouse", "databricks", "hive", "spark", "spark2", "sqlite", "tsql"])
+"""Dialects in which a cast to a whole number leaves the fraction out."""
+_ROUNDING = frozenset(["duckdb", "postgres"])
+_ROW_IDS = frozenset(["rowid", "_rowid_", "oid"])
+E = TypeVar("E", bound=exp.Expr)
 _NUMBERED = frozenset(["duckdb", "postgres"])
 """Dialects of engines that call a parameter by its number, `$1`."""
 _CLAUSES = (
@@ -68,6 +75,9 @@ def transpile(text: str, read: str, write: str, catalog: Catalog) -> str:
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()  # targets of accuracy are read from the text; others change no row
     _check_divisions(tree, read, write, catalog)
+    _truncate_casts(tree, read, write, catalog)
+    if read == "sqlite":
+        _write_sqlite(tree, write, catalog)
     before = Counter(_contents(tree))
     for placeholder in list(tree.find_all(exp.Placeholder, exp.Parameter)):
         name = placeholder.name
@@ -108,7 +118,7 @@ def _not_carried(read: str, write: str, what: str) -> UnsupportedError:
 
 
 def _parse(text: str, reader: str) -> exp.Query:
-    dialect = Dialect.get_or_raise(reader)
+    dialect = read_dialect(reader)
     try:
         tokens = dialect.tokenize(text)
         check_tokens(tokens)
@@ -126,21 +136,11 @@ def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) 
     """Tell divisions the types of what they divide; refuse those that dialects do otherwise where these are unknown."""
     if Dialect.get_or_raise(reader).TYPED_DIVISION == Dialect.get_or_raise(write).TYPED_DIVISION:
         return
-    divisions = list(tree.find_all(exp.Div))
-    if not divisions:
-        return
-    try:
-        schema = schema_of(catalog.relations, reader)
-        bound = annotate_types(qualify(tree.copy(), schema=schema, dialect=reader), schema=schema)
-        found = list(bound.find_all(exp.Div))
-    except (SqlglotError, *MISREAD):
-        found = []
-    pairs = list(zip(divisions, found if len(found) == len(divisions) else divisions, strict=True))
-    for division, known in reversed(pairs):  # those within others first
+    for division, known in reversed(_with_types(tree, exp.Div, reader, catalog)):  # those within others first
         kinds: list[exp.DType] = []
         for side in ("left", "right"):
             kind = getattr(known, side).type
-            if kind is None or kind.this in (exp.DType.UNKNOWN, exp.DType.NULL):
+            if kind is None or kind.this in _UNKNOWN:
                 what = division.sql(reader)
                 raise _not_carried(
                     reader, write, f"of {what} it is not known whether whole numbers are divided: cast one to say it"
@@ -149,6 +149,56 @@ def _check_divisions(tree: exp.Expr, reader: str, write: str, catalog: Catalog) 
             kinds.append(kind.this)
         if _WHOLE.issuperset(kinds) and Dialect.get_or_raise(reader).TYPED_DIVISION and write == "duckdb":
             division.replace(exp.IntDiv(this=division.left.copy(), expression=division.right.copy()))
+
+
+def _with_types(tree: exp.Expr, kind: type[E], reader: str, catalog: Catalog) -> list[tuple[E, E]]:
+    """Return the nodes of a kind, each with one whose parts have types as far as they are known."""
+    found = list(tree.find_all(kind))
+    if not found:
+        return []
+    try:
+        schema = schema_of(catalog.relations, reader)
+        bound = annotate_types(qualify(tree.copy(), schema=schema, dialect=reader), schema=schema)
+        typed = list(bound.find_all(kind))
+    except (SqlglotError, *MISREAD):
+        typed = []
+    return list(zip(found, typed if len(typed) == len(found) else found, strict=True))
+
+
+def _truncate_casts(tree: exp.Expr, reader: str, write: str, catalog: Catalog) -> None:
+    """Write `CAST(x AS INTEGER)` as `CAST(TRUNC(x) AS INTEGER)` where the engine would round."""
+    if reader not in _TRUNCATING or write not in _ROUNDING:
+        return
+    for cast, known in reversed(_with_types(tree, exp.Cast, reader, catalog)):
+        if cast.to.this not in _WHOLE:
+            continue
+        if reader == "sqlite":
+            cast.set("to", exp.DataType.build("bigint"))
+        value, kind = cast.this, known.this.type.this if known.this.type is not None else None
+        if is_text_call(value.unnest()) or isinstance(value, exp.Boolean) or kind in (*_WHOLE, exp.DType.BOOLEAN):
+            continue
+        if kind in exp.DataType.TEXT_TYPES:
+            value = type(cast)(this=value.copy(), to=exp.DataType.build("decimal(38, 10)"))
+        cast.set("this", exp.func("trunc", value.copy()))
+
+
+def _write_sqlite(tree: exp.Expr, write: str, catalog: Catalog) -> None:
+    """Write what SQLite alone means otherwise: LIKE in any case of letters, IS of values, max() of one row."""
+    columns = {c.name.lower() for relation in catalog.relations for c in relation.columns}
+    columns |= {alias.alias.lower() for alias in tree.find_all(exp.Alias)}
+    for node in list(tree.walk()):
+        if isinstance(node, exp.Column) and node.name.lower() in _ROW_IDS - columns:
+            raise _not_carried("sqlite", write, f"{node.name} is another number there: name the key")
+        if type(node) is exp.Like:
+            node.replace(exp.ILike(**node.args))
+        elif isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null | exp.Boolean):
+            node.replace(exp.NullSafeEQ(this=node.this, expression=node.expression))
+        elif isinstance(node, exp.Max | exp.Min) and node.expressions:
+            values = [node.this, *node.expressions]
+            unknown = exp.or_(*(value.is_(exp.null()) for value in values))
+            kind = exp.Greatest if isinstance(node, exp.Max) else exp.Least
+            known = kind(this=node.this, expressions=node.expressions, ignore_nulls=True)
+            node.replace(exp.Case(ifs=[exp.If(this=unknown, true=exp.null())], default=known))
 
 
 def _contents(tree: exp.Expr) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from sqlglot import ErrorLevel, exp
@@ -23,12 +24,12 @@ from almanaq.errors import (
 )
 from almanaq.suql.catalog.reading import narrow
 from almanaq.suql.catalog.relations import Catalog, Relation, fold, unique_names
-from almanaq.suql.catalog.sources import find_cte
+from almanaq.suql.catalog.sources import find_cte, is_aggregate, is_of_window
 from almanaq.suql.language import WORK_SCHEMA, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
 from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_of
-from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call
+from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity, declared, has_text, is_text_call, own_nodes
 
 _CLAUSES = (
     *(exp.Condition, exp.Query, exp.Alias, exp.Aliases, exp.Cluster, exp.CTE, exp.Cube, exp.DataType),
@@ -102,7 +103,7 @@ class TreeLanguage:
         self.dialect, self.binds_texts = dialect, False
         self._catalog, self._functions, self._describe = catalog, functions, describe
         self._describe_text = describe_text
-        self._reader = Dialect.get_or_raise(dialect)
+        self._reader = read_dialect(dialect)
         self.returns: Mapping[str, str] = {}
 
     @property
@@ -115,9 +116,7 @@ class TreeLanguage:
         check_reads(tree)
         relations = self._place_relations(tree, text)
         sql = self._write(tree)
-        before, after = (
-            Counter(t.text for t in self._reader.tokenize(each) if t.token_type in _LITERALS) for each in (text, sql)
-        )
+        before, after = (Counter(_literals(self._reader.tokenize(each), self.dialect)) for each in (text, sql))
         if lost := before - after:
             raise UnsupportedError(
                 f"sqlglot does not read a form of {self.dialect} as it is: {next(iter(lost))!r} is lost"
@@ -158,7 +157,27 @@ class TreeLanguage:
         for join in nodes_of(tree, exp.Join):
             if join.args.get("kind") in ("SEMI", "ANTI"):
                 join.set("side", None)  # LEFT says nothing there, and no row without a match is kept
+        for block in nodes_of(tree, exp.Select):
+            self._write_keys(block)
         return tree
+
+    def _write_keys(self, block: exp.Select) -> None:
+        """Write GROUP BY ALL out: the outputs that hold no aggregate."""
+        group = block.args.get("group")
+        if group is None or not group.args.get("all") or any(item.is_star for item in block.expressions):
+            return
+        named = [item.unalias() for item in block.expressions]
+        over = [any(self._aggregates(node) for node in own_nodes(item)) for item in named]
+        keys = [item for item, aggregated in zip(named, over, strict=True) if not aggregated]
+        keys = [key.copy() for key in keys if not isinstance(key, exp.Literal) and not key.find(exp.Window)]
+        if keys:
+            block.set("group", exp.Group(expressions=keys))
+        elif any(over):
+            block.set("group", None)
+
+    def _aggregates(self, node: exp.Expr) -> bool:
+        named = isinstance(node, exp.Anonymous) and node.name.lower() in self.aggregates
+        return (named or is_aggregate(node)) and not is_of_window(node)
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement whose derived tables with text functions become tables; nothing where others are left."""
@@ -254,9 +273,16 @@ def _call_parts(call: str) -> tuple[str, str]:
     return name.upper(), rest
 
 
+def read_dialect(dialect: Dialect | str) -> Dialect:
+    """Return sqlglot's dialect of a name, corrected where it reads texts otherwise than the engine."""
+    if dialect in ("databricks", "spark"):
+        import_module("almanaq.suql.syntax.spark")  # which takes time that other engines need not take
+    return Dialect.get_or_raise(dialect)
+
+
 def read_tree(text: str, dialect: Dialect | str) -> exp.Expr:
     """Return the tree of the one statement that a text holds, with calls as they are written: no function is known."""
-    reader = Dialect.get_or_raise(dialect)
+    reader = read_dialect(dialect)
     try:
         tokens = list(name_placeholders(reader.tokenize(text)))
         check_tokens(tokens)
@@ -330,9 +356,15 @@ def called_names(sql: str, tree: exp.Expr, dialect: Dialect | str) -> Iterator[t
             raise RefusedQueryError("a text that the query does not have is not sent to a database")
         if after is None or after.token_type != TokenType.L_PAREN or not re.match(r'["`\[\w]', sql[token.start :]):
             continue
+        word = sql[token.start : token.end + 1].upper()
+        of_pivot = before is not None and (
+            (word == "NULLS" and before.text.upper() in ("INCLUDE", "EXCLUDE"))
+            or (word == "FOR" and before.token_type in (TokenType.R_PAREN, TokenType.VAR))
+        )
         named = before is not None and before.token_type in (TokenType.ALIAS, TokenType.WITH, TokenType.DCOLON)
         if (
             named
+            or of_pivot
             or token.text.lower() in _SYNTAX
             or (" " in token.text and sql[token.start] not in "`\"['")  # GROUP BY, GROUPING SETS
             or (kind in types and kind != TokenType.VAR)
@@ -391,6 +423,21 @@ def _is_condition(node: exp.Expr) -> bool:
     if isinstance(above, exp.Join):
         return above.args.get("on") is node
     return isinstance(above, exp.And | exp.Or | exp.Not | exp.Where | exp.Having | exp.Qualify)
+
+
+def _literals(tokens: Sequence[Token], dialect: str) -> Iterator[str]:
+    """Yield the literals of a query as they are written back: `.5` is `0.5`.
+
+    Spark looks at the length of VARCHAR and CHAR in definitions of tables alone, and it is not written.
+    """
+    none = Token(TokenType.SEMICOLON, "")
+    unlimited = (TokenType.VARCHAR, TokenType.CHAR) if dialect in ("databricks", "spark") else ()
+    for earlier, before, token in zip([none, none, *tokens], [none, *tokens], tokens, strict=False):
+        is_length = before.token_type == TokenType.L_PAREN and earlier.token_type in unlimited
+        if token.token_type not in _LITERALS or is_length:
+            continue
+        is_fraction = before.token_type == TokenType.DOT and token.token_type == TokenType.NUMBER
+        yield f"0.{token.text}" if is_fraction and before.end + 1 == token.start else token.text
 
 
 def _place(name: str, text: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from almanaq.corpus.files.shape import clean_header
 from almanaq.corpus.table import Table
 from almanaq.engines.files.columns import type_column
-from almanaq.errors import UsageError, first_line
+from almanaq.errors import MissingExtraError, UsageError, first_line
 from almanaq.suql.catalog.relations import alike_but_for_case
 
 _MOST_DIGITS = 38
@@ -34,6 +35,8 @@ def as_arrow(name: str, table: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kind = "columns of" if isinstance(table, Mapping) else f"{type(table).__name__}"
         raise UsageError(f"the {kind} {name!r} cannot be taken over: {first_line(error)}") from error
+    except ImportError as error:
+        raise _make_missing_error(name, table, error) from error
     if found is None:
         raise UsageError(f"{name!r} is a {type(table).__name__}, not a table of Arrow, pandas or polars")
     if not found.num_columns:
@@ -79,6 +82,14 @@ def _for_arrow(name: str, frame: Any) -> Any:
                 how = "give it as text"
                 raise _make_refusal(name, column, f"integers of more than {_MOST_DIGITS} digits", how) from error
     return frame
+
+
+def _make_missing_error(name: str, table: Any, error: ImportError) -> MissingExtraError:
+    """Say which package the library of a table lacks; ibis, which has its own catch that, does not name it."""
+    of_ibis = type(table).__module__.startswith("ibis.") and find_spec("pyarrow_hotfix") is None
+    package = "pyarrow_hotfix" if of_ibis else (error.name or type(table).__module__).partition(".")[0]
+    purpose = f"the {type(table).__name__} {name!r}"
+    return MissingExtraError(package, "", purpose, install=package.replace("_", "-"))
 
 
 def _make_refusal(name: str, column: str, what: str, how: str) -> UsageError:

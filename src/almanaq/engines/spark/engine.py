@@ -24,7 +24,7 @@ from almanaq.engines.common import ListedFunctions, RelationQueries
 from almanaq.engines.interruption import InterruptibleSession, Lock, Work, take_batches
 from almanaq.engines.spark.driver import Remote, SparkURL, is_fault, is_lost, read_spark_url
 from almanaq.engines.spark.folder import PREFIX, Watch, create_schema, drop_schema, quote_name, session_name, sweep
-from almanaq.engines.spark.language import ROW, Allowed, Place, list_functions, reads_numbered
+from almanaq.engines.spark.language import ROW, Allowed, Place, SparkLanguage, list_functions, reads_numbered
 from almanaq.errors import (
     DatabaseError,
     OperationalError,
@@ -38,7 +38,6 @@ from almanaq.suql.catalog.reading import declared_column, relation_names
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema
 from almanaq.suql.language import Parameters
-from almanaq.suql.tree_language import TreeLanguage
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
@@ -370,8 +369,8 @@ class SparkDatabase:
         places = frozenset(location[start:] for location in locations for start in range(3))
         return SparkQuerySession(self._remote, Allowed(places, self.functions()), self._url.folder, deadline)
 
-    def language(self, catalog: Catalog) -> TreeLanguage:
-        return TreeLanguage(
+    def language(self, catalog: Catalog) -> SparkLanguage:
+        return SparkLanguage(
             self.dialect, catalog, self.functions(), self._describe, lambda text: self._describe(text, ())
         )
 

@@ -7,17 +7,18 @@ reasons.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from almanaq.engines.common import KNOWN_AGGREGATES, ListedFunctions
-from almanaq.errors import RefusedQueryError
+from almanaq.errors import RefusedQueryError, UnsupportedError
 from almanaq.suql.catalog.sources import find_cte
-from almanaq.suql.syntax.nodes import nodes_of
+from almanaq.suql.language import Statement
+from almanaq.suql.syntax.nodes import nodes_of, quoted
 from almanaq.suql.text_functions import TEXT_FUNCTIONS
-from almanaq.suql.tree_language import called_names, check_reads, read_tree
+from almanaq.suql.tree_language import TreeLanguage, called_names, check_reads, read_tree
 
 # --- functions --------------------------------------------------------------------------------------------------------
 
@@ -34,6 +35,7 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("ai_*", "http_request", "vector_search", "remote_query"), "it sends data elsewhere"),
     **dict.fromkeys(("read_*", "cloud_files_state", "event_log"), "it reads files"),
     "python_worker_logs": "it reads the server's logs",
+    "identifier": "it names what a text says: write the name",
 }
 """Functions of the registry, or of servers that have more than Spark, which do more than compute from arguments.
 
@@ -57,11 +59,81 @@ _AGGREGATES = frozenset(
 """Functions that aggregate, and that sqlglot has no class for: the registry lists names alone."""
 
 
+_WITH_UNITS = frozenset("dateadd datediff date_add date_diff timestampadd timestampdiff".split())
+"""Functions whose first argument of three is a unit; some are in Spark's grammar, not in its registry."""
+_SEVERAL_COLUMNS = frozenset(
+    """
+    inline inline_outer json_tuple posexplode posexplode_outer stack variant_explode variant_explode_outer
+    """.split()
+)
+
+
 def list_functions(system: Iterable[str], user: Iterable[str] = ()) -> ListedFunctions:
     """Return the functions of a server by their names: those that come with it, and those that somebody defined."""
-    built_in = frozenset(name.lower() for name in system)
+    built_in = frozenset(name.lower() for name in system) | _WITH_UNITS
     own = frozenset(name.lower().rpartition(".")[2] for name in user) - built_in
     return ListedFunctions(built_in, (_AGGREGATES | KNOWN_AGGREGATES) & built_in, IN_FROM, REFUSED, own)
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+class SparkLanguage(TreeLanguage):
+    def tree(self, statement: Statement) -> exp.Expr:
+        tree = super().tree(statement)
+        for call in nodes_of(tree, exp.Func):
+            name = _name_of(call)
+            if name in _WITH_UNITS and len(call.expressions) == 3:
+                unit = call.expressions[0]
+                if isinstance(unit, exp.Column) and not unit.table:
+                    unit.replace(exp.var(unit.name))
+            if name in _SEVERAL_COLUMNS and isinstance(call.parent, exp.Select | exp.Alias | exp.Aliases):
+                raise UnsupportedError(
+                    f"{name}() makes several columns, which SELECT does not list beside text functions: write "
+                    f"LATERAL VIEW {name}(…) made AS a, b"
+                )
+        _name_fields(tree)
+        return tree
+
+
+def _name_of(call: exp.Func) -> str:
+    return str(call.name if isinstance(call, exp.Anonymous) else call.sql_name()).lower()
+
+
+def _name_fields(tree: exp.Expr) -> None:
+    """Name the fields of structs as Spark does, after columns that are called otherwise where the tree is computed.
+
+    `struct(a, f(b))` and `(a, f(b))` become `named_struct('a', a, 'col2', f(b))`, and `arrays_zip(a, b)`
+    `transform(arrays_zip(coalesce(a), coalesce(b)), z -> named_struct('a', z.`0`, 'b', z.`1`))`.
+    """
+    for row in reversed(nodes_of(tree, exp.Func, exp.Tuple)):
+        of_value = isinstance(row.parent, exp.Alias | exp.Func | exp.Select) and isinstance(row, exp.Tuple)
+        name = "struct" if of_value else _name_of(row) if isinstance(row, exp.Func) else ""
+        if name == "struct" and not any(part.is_star for part in row.expressions):
+            names = [_name_field(part, f"col{i}") for i, part in enumerate(row.expressions, 1)]
+            row.replace(_named_struct(names, [part.unalias() for part in row.expressions]))
+        elif name == "arrays_zip":
+            names = [_name_field(part, str(i)) for i, part in enumerate(row.expressions)]
+            unnamed = [exp.Anonymous(this="coalesce", expressions=[part]) for part in row.expressions]
+            parts = [exp.Dot(this=exp.to_identifier("z"), expression=quoted(str(i))) for i in range(len(names))]
+            renamed = exp.Lambda(this=_named_struct(names, parts), expressions=[exp.to_identifier("z")])
+            zipped = exp.Anonymous(this="arrays_zip", expressions=unnamed)
+            row.replace(exp.Anonymous(this="transform", expressions=[zipped, renamed]))
+
+
+def _named_struct(names: Sequence[str], parts: Sequence[exp.Expr]) -> exp.Anonymous:
+    pairs = [each for name, part in zip(names, parts, strict=True) for each in (exp.Literal.string(name), part)]
+    return exp.Anonymous(this="named_struct", expressions=pairs)
+
+
+def _name_field(part: exp.Expr, otherwise: str) -> str:
+    """Return what Spark calls a field: as its alias, a column or a field is called; `otherwise` what is computed."""
+    read = part.unnest()
+    if isinstance(read, exp.Alias | exp.Column | exp.Dot | exp.Identifier):
+        return str(read.alias_or_name)
+    if isinstance(read, exp.Bracket) and len(read.expressions) == 1 and read.expressions[0].is_string:
+        return str(read.expressions[0].name)
+    return otherwise
 
 
 # --- statements -------------------------------------------------------------------------------------------------------

@@ -142,6 +142,12 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
 
 
 AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup)
+_OF_NULLS = (exp.IgnoreNulls, exp.RespectNulls)
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return whether a node is an aggregate, with what stands behind it: FILTER, WITHIN GROUP, IGNORE NULLS."""
+    return isinstance(node, AGGREGATES) or (isinstance(node, _OF_NULLS) and isinstance(node.this, AGGREGATES))
 
 
 def is_grouped(node: exp.Expr, block: exp.Select, keys: Sequence[exp.Expr] = ()) -> bool:
@@ -150,8 +156,8 @@ def is_grouped(node: exp.Expr, block: exp.Select, keys: Sequence[exp.Expr] = ())
 
 
 def is_of_window(node: exp.Expr) -> bool:
-    """Return whether an aggregate, or its FILTER, is the function of a window."""
+    """Return whether an aggregate, or its FILTER or IGNORE NULLS, is the function of a window."""
     parent = node.parent
-    while isinstance(parent, exp.Filter | exp.WithinGroup) and parent.this is node:
+    while isinstance(parent, (exp.Filter, exp.WithinGroup, *_OF_NULLS)) and parent.this is node:
         node, parent = parent, parent.parent
     return isinstance(parent, exp.Window) and parent.this is node

@@ -223,6 +223,10 @@ class Renderer:
                 column.set("this", exp.to_identifier(found.name, quoted=True))
 
 
+_WITH_TRY_CAST = ("databricks", "spark")
+"""Engines that have TRY_CAST, of which sqlglot does not say so."""
+
+
 class AnswerCasts:
     """The casts of answers to types that the engine alone reads: an answer that it does not take is NULL there.
 
@@ -231,7 +235,8 @@ class AnswerCasts:
 
     def __init__(self, noted: dict[tuple[str, exp.DataType, str], None], session: Session, renderer: Renderer) -> None:
         self._noted, self._session, self._renderer = noted, session, renderer
-        self.by_engine = bool(Dialect.get_or_raise(renderer.dialect).generator().TRY_SUPPORTED)
+        writer = Dialect.get_or_raise(renderer.dialect).generator_class
+        self.by_engine = bool(writer.TRY_SUPPORTED) or renderer.dialect in _WITH_TRY_CAST
         """Whether the engine has TRY_CAST."""
         self.refused: dict[tuple[str, exp.DataType], list[str]] = {}
         """The texts that the engine does not cast, by question and type."""

@@ -18,7 +18,7 @@ from almanaq.suql.execution.candidates import Candidate, PassageSelection, passa
 from almanaq.suql.execution.evidence import SiteQuote, StageCounts, StageRow, keeper
 from almanaq.suql.execution.render import Renderer
 from almanaq.suql.execution.threads import in_thread
-from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms, may_look_at, with_conditions
+from almanaq.suql.plan.predicates import Atom, Computed, Verdict, atoms, may_look_at, truth_output, with_conditions
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, is_text_column, site_of
 from almanaq.suql.plan.stages import SiteInput, TextStage
 from almanaq.suql.syntax.nodes import aliased, column, nodes_of, table
@@ -103,7 +103,7 @@ class ComputedAtoms:
 
         condition = atom.expression.transform(read_from_table)
         select = exp.Select(
-            expressions=[aliased(column(name, "_i"), "_i"), aliased(condition, "truth")],
+            expressions=[aliased(column(name, "_i"), "_i"), truth_output(condition, "truth")],
             from_=exp.From(this=table(name)),
         )
         if self._with is not None:

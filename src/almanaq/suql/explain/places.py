@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from almanaq.errors import DatabaseError, PrivateColumnError, QueryError, UnknownNameError, is_engine_error, pointer
 from almanaq.suql.catalog.relations import Catalog
 
+_OFFER = "; did you mean "
 _NAMED = re.compile(r"""'([^']+)'|"([^"]+)"|(?:source column|Type with name|column(?= \S+ does)) ([\w.]+)""")
 _IN_THE_QUERY = ("binder", "conversion", "invalid input syntax", "must appear in the group by", "function")
 
@@ -29,7 +30,7 @@ def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseErr
     private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
     if not private or not isinstance(error, UnknownNameError):
         return error
-    named = [_name(found) for found in _NAMED.finditer(str(error).partition("; did you mean")[0])]
+    named = [_name(found) for found in _NAMED.finditer(str(error).partition(_OFFER)[0])]
     for table in named[:1]:  # DuckDB says of a column of a subquery that there is no such table
         named += re.findall(rf'\b{re.escape(table)}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
     column = next((private[name.lower()] for name in named if name.lower() in private), None)
@@ -49,10 +50,11 @@ def placed(error: DatabaseError, query: str) -> DatabaseError:
     of_query = isinstance(error, QueryError) and error.query is None
     if not of_query and not (is_engine_error(error) and any(sign in message.lower() for sign in _IN_THE_QUERY)):
         return error
-    for found in _NAMED.finditer(message):
+    for found in _NAMED.finditer(message.partition(_OFFER)[0]):
         name = _name(found)
         as_literal = re.search(re.escape("'" + name.replace("'", "''") + "'"), query)
-        as_name = re.search(rf"(?<![\w'\"]){re.escape(name.split('(')[0])}\b", query, re.IGNORECASE)
+        bare = re.escape(name.split("(")[0])
+        as_name = re.search(rf"(?<![\w'\"]){bare}\b|([\"`]){bare}\1", query, re.IGNORECASE)
         place = as_literal or as_name
         if place is not None:
             start, end = place.start(), place.end() - 1

@@ -8,6 +8,7 @@ from almanaq.suql.catalog.answer_types import is_read_from
 from almanaq.suql.catalog.sources import (
     AGGREGATES,
     from_items,
+    is_aggregate,
     is_grouped,
     is_of_window,
     keys_in,
@@ -413,7 +414,7 @@ def aggregates_in(tree: exp.Expr) -> list[exp.Expr]:
     def visit(node: exp.Expr) -> None:
         if isinstance(node, exp.Query) and node is not tree:
             return
-        if isinstance(node, AGGREGATES) and not is_of_window(node):
+        if is_aggregate(node) and not is_of_window(node):
             found.append(node)
             return
         for child in node.iter_expressions():

@@ -9,7 +9,16 @@ from sqlglot import exp
 
 from almanaq.errors import UnsupportedError
 from almanaq.suql.plan.blocks import is_plain
-from almanaq.suql.plan.predicates import Computed, Predicate, Structured, atoms, map_atoms, surely, with_conditions
+from almanaq.suql.plan.predicates import (
+    Computed,
+    Predicate,
+    Structured,
+    atoms,
+    map_atoms,
+    surely,
+    truth_output,
+    with_conditions,
+)
 from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_columns
 from almanaq.suql.plan.stages import (
     ORDINAL,
@@ -408,7 +417,7 @@ class _Lowering:
 
         for atom in with_conditions(atoms(residual)):
             if isinstance(atom, Structured):
-                select.append("expressions", aliased(self._resolve(atom.expression), atom.column))
+                select.append("expressions", truth_output(self._resolve(atom.expression), atom.column))
         written = map_atoms(residual, lambda atom: carry(atom) if isinstance(atom, Computed) else atom)
         for part, label in carried.items():
             select.append("expressions", aliased(self._resolve(part), label))

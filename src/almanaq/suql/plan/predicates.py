@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from almanaq.suql.plan.sites import is_nested_call, is_of_block, is_text_column, site_of, text_columns
-from almanaq.suql.syntax.nodes import copy_tree, nodes, nodes_of
+from almanaq.suql.syntax.nodes import aliased, copy_tree, nodes, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_nodes, own_text_calls
 
 _MAY_FAIL = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Func)
@@ -263,6 +263,17 @@ class PredicateBuilder:
             lazily = needs or _may_fail(node)
             self._conditions[key] = Computed(name, node, needs) if lazily else Structured(name, node)
         return self._conditions[key]
+
+
+TRUTH = "truth"
+"""What an output is marked by that holds the truth of a condition of WHERE: TRUE, FALSE, or NULL."""
+
+
+def truth_output(condition: exp.Expr, name: str) -> exp.Alias:
+    """Return a condition as an output, to be written so that it is NULL where the condition is."""
+    output = aliased(condition, name)
+    output.meta[TRUTH] = True
+    return output
 
 
 def atoms(predicate: Predicate) -> list[Structured | Verdict | Computed]:
