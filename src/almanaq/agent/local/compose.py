@@ -354,7 +354,7 @@ class Composer(Ranking):
 
     def _lists_amounts(self) -> bool:
         """Return whether only amounts of many rows are asked for, which may mean their sum: "votes in Bern"."""
-        tests, opens = self.conditions.tests, self.sentence.items[0].kind in ("column", "value")
+        tests, opens = self.conditions.tests, any(item.kind in ("column", "value") for item in self.sentence.items[:1])
         single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
         amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
         return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
