@@ -14,13 +14,13 @@ from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold
-from almanaq.agent.local.followups import goes_on, last_query, merge
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
-from almanaq.agent.local.recall import recall
-from almanaq.agent.local.references import PLACES, refers, turn_pattern
-from almanaq.agent.local.shown import names_anything
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
+from almanaq.agent.local.turns.followups import goes_on, last_query, merge
+from almanaq.agent.local.turns.recall import recall
+from almanaq.agent.local.turns.references import PLACES, refers, turn_pattern
+from almanaq.agent.local.turns.shown import names_anything
 from almanaq.agent.local.world import World
 from almanaq.agent.parser import Failure, Parsed
 from almanaq.agent.queries import QueryEngine

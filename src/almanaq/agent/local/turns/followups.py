@@ -13,7 +13,11 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import SPELLED
 from almanaq.agent.linking.words import fold
 from almanaq.agent.local.conditions import SIGNS
-from almanaq.agent.local.merging import (
+from almanaq.agent.local.presence import denied
+from almanaq.agent.local.reading import Reading
+from almanaq.agent.local.spec import QuerySpec, aggregate, count, number, order_of_groups, plain, read_spec, write_spec
+from almanaq.agent.local.texts import is_searched
+from almanaq.agent.local.turns.merging import (
     GUESSED,
     SURE,
     Edit,
@@ -28,12 +32,8 @@ from almanaq.agent.local.merging import (
     replace_parts,
     without,
 )
-from almanaq.agent.local.presence import denied
-from almanaq.agent.local.reading import Reading
-from almanaq.agent.local.references import last_rows, literal, resolve, turn_pattern
-from almanaq.agent.local.shown import ask_of_rows, compare_with_shown, fill_same, find_others, less_or_more
-from almanaq.agent.local.spec import QuerySpec, aggregate, count, number, order_of_groups, plain, read_spec, write_spec
-from almanaq.agent.local.texts import is_searched
+from almanaq.agent.local.turns.references import last_rows, literal, resolve, turn_pattern
+from almanaq.agent.local.turns.shown import ask_of_rows, compare_with_shown, fill_same, find_others, less_or_more
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 

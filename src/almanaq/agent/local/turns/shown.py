@@ -11,7 +11,11 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import Measured, english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import fold, singular
-from almanaq.agent.local.merging import (
+from almanaq.agent.local.phrases import domain_of, search_words
+from almanaq.agent.local.reading import read
+from almanaq.agent.local.spec import QuerySpec, answer, columns_in, compared, has_item, plain, read_spec, write_spec
+from almanaq.agent.local.texts import is_searched, prose_for
+from almanaq.agent.local.turns.merging import (
     GUESSED,
     SURE,
     Edit,
@@ -19,11 +23,7 @@ from almanaq.agent.local.merging import (
     leaves_out_rows,
     merge_conditions,
 )
-from almanaq.agent.local.phrases import domain_of, search_words
-from almanaq.agent.local.reading import read
-from almanaq.agent.local.references import Reference, find_again, last_rows, resolve, turn_pattern
-from almanaq.agent.local.spec import QuerySpec, answer, columns_in, compared, has_item, plain, read_spec, write_spec
-from almanaq.agent.local.texts import is_searched, prose_for
+from almanaq.agent.local.turns.references import Reference, find_again, last_rows, resolve, turn_pattern
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 

@@ -37,7 +37,7 @@ _POSSESSIVE = frozenset(("its", "their", "his", "her", "the two", "the three", "
 @cache
 def turn_pattern(name: str) -> re.Pattern[str]:
     """Return one of the patterns of `turns.toml`."""
-    data = tomllib.loads(files("almanaq.agent.local").joinpath("turns.toml").read_text("utf-8"))
+    data = tomllib.loads(files("almanaq.agent.local.turns").joinpath("turns.toml").read_text("utf-8"))
     return re.compile("|".join(each.replace("\n", "") for each in data[name]), re.IGNORECASE)
 
 

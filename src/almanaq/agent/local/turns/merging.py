@@ -14,9 +14,9 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english
 from almanaq.agent.local.phrases import domain_of, matter_of, search_words
 from almanaq.agent.local.reading import Reading, read
-from almanaq.agent.local.references import turn_pattern
 from almanaq.agent.local.spec import QuerySpec, columns_in, count, one_of, plain
 from almanaq.agent.local.texts import is_searched
+from almanaq.agent.local.turns.references import turn_pattern
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
