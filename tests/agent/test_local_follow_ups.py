@@ -53,6 +53,7 @@ WHOLE = [
         (["growers in Vik", "which of them is the oldest?"], "oldest grower in Vik"),
         (["growers in Vik", "what is their total kilos?"], "total kilos of growers in Vik"),
         (["total kilos in 2022", "forget the year"], "total kilos"),
+        (["deliveries of pear", "number of different fruits"], "how many different fruits are there?"),
         (["growers in Vik", "how many did you find?"], "how many growers are in Vik?"),
         (["growers in Vik", "show the oldest one"], "oldest grower in Vik"),
         (["total kilos by town", "which has the least?"], "town with the lowest total kilos"),

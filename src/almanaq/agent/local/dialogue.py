@@ -273,8 +273,9 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
         return {*said} <= {"compare", "table", "noun"} and not alone  # "older than 40" is of rows
     columns = [getattr(span.meanings[0], "thing", None) for span in cover if span.kind == "column"]
     ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
-    of_all = ranks or turn_pattern("whole").search(question) is not None or len(said) > 1  # "the most common owner"
-    found = bool(last.conditions or (last.limit and not last.groups))
+    kinds = any(span.kind == "distinct" for span in cover)
+    of_all = ranks or kinds or turn_pattern("whole").search(question) is not None or len(said) > 1
+    found = bool(last.conditions or ((last.limit or 0) > 1 and not last.groups))  # one row has no figures
     return found and not of_all and not {"table", "noun", "unknown"} & {*said}
 
 
