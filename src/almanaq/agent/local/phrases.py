@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
-from almanaq.agent.linking.words import Token, stems, word_set
+from almanaq.agent.linking.words import Token, singular, stems, word_set
 from almanaq.suql.catalog.relations import Catalog
 
 PACKS = (("almanaq.sample", "places.toml", "concepts.toml"),)
@@ -219,6 +219,11 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     cue = cue or ("with" if praised or (use.partial and first == 0) else "")
     if cue == "with" and praised:
         words, dish = f"{use.folded(first - 1)} {words}", False
+    acts = not cue and last - first > 1 and use.folded(first - 1) in ("they", "that", "which", "who")
+    if acts and not search_words().is_adjective(use.folded(first)):
+        verb, rest = use.folded(first), words[len(use.folded(first)) :]
+        verb = verb if use.folded(first - 1) == "they" else singular(verb)
+        return Phrase(first, last, words, f"does this {noun} {verb}{rest}?", wanted, dish)
     told = "i we" if matter_of(words, use.domain) else "i we i'm we're"
     if not cue and use.folded(first - 1) in told.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
@@ -238,6 +243,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = cue or ("with" if word in ("without", "no") else "")
         elif word == "for" and use.folded(k - 1) in words.seeking:
             break
+        elif not cue and word == "near":
+            cue = "near"
         elif not cue and word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
             cue = "doing"  # "I need to plan" is no place to plan
         elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
@@ -278,7 +285,10 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     asked = (
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
         (rest and opening == "open", f"is {row} {words}?"),
-        (owned and len(more) < 2 and search_words().is_adjective(head), f"is {row} {head}?"),
+        (
+            (len(more) < 2 if owned else cue == "to" and not more) and search_words().is_adjective(head),
+            f"is {row} {head}?",
+        ),
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
@@ -288,6 +298,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
             f"is {row} {words if matters else f'{opening} enough {rest}'}?",
         ),
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
+        (cue == "near" or opening in ("close", "near", "next"), f"is {row} {'near ' * (cue == 'near')}{words}?"),
         (cue == "about", f"is {row} about {words}?"),
         (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),
         (

@@ -178,7 +178,7 @@ def wishes_of(sentence: Sentence, world: World, main: Relation, partial: bool) -
     """Return what the words that are left ask of the texts; these are used; `partial` as in TokenUse."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
-        free = item.kind in ("silent", "unknown") or _is_amount(item)
+        free = item.kind in ("silent", "unknown", "by") or _is_amount(item)
         taken = not free or (sentence.used[i] and item.kind != "silent")
         labels += [item.kind if taken else AMOUNT if _is_amount(item) else None] * item.size
     for i, token in enumerate(sentence.links.tokens):
