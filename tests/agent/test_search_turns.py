@@ -390,3 +390,28 @@ def test_a_denied_wish_is_the_wish_with_no(restaurants: almanaq.Connection, said
     asked = [(restaurants.ask(each).suql or "").split("answer(")[-1] for each in (said, meant)]
     assert "= 'No'" in asked[0]
     assert "= 'Yes'" in asked[1]
+
+
+@pytest.mark.parametrize(
+    ("wish", "question"),
+    [
+        ("where the wait is under 20 minutes", "is the wait under 20 minutes?"),
+        ("near Caltrain", "is this restaurant near Caltrain?"),
+        ("where you can sit by the window", "can you sit by the window at this restaurant?"),
+        ("that roast their own beans", "does this restaurant roast their own beans?"),
+    ],
+)
+def test_a_wish_is_asked_whole(restaurants: almanaq.Connection, wish: str, question: str) -> None:
+    assert f"answer(reviews, '{question}') = 'Yes'" in (restaurants.ask(f"Thai restaurants {wish}").suql or "")
+
+
+def test_a_noun_alone_is_a_wish_after_a_search(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("tea rooms in San Francisco")
+    assert "good scones" in (chat.ask("good scones matter to me").suql or "")
+    assert "live jazz" in (chat.ask("live jazz").suql or "")
+
+
+@pytest.mark.parametrize("said", ["well rated", "highly rated", "well reviewed"])
+def test_what_is_praised_comes_first_by_its_rating(hotels: almanaq.Connection, said: str) -> None:
+    assert "ORDER BY rating DESC" in (hotels.ask(f"{said} hotels").suql or "")

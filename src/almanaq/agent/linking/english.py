@@ -90,7 +90,7 @@ class English:
             if word.endswith(ending) and len(word) > len(ending) + 2:
                 base = word.removesuffix(ending)
                 doubled = base[:-1] if base[-1:] == base[-2:-1] else base
-                for form in (base, doubled, base + "e", base.removesuffix("i") + "y"):
+                for form in (base, doubled, base + "e", base.removesuffix("i") + "y", base.removesuffix("i") + "ey"):
                     if form in self.measures:
                         return self.measures[form]
         return None

@@ -14,6 +14,7 @@ from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import DOING, NotComposed
+from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
@@ -43,6 +44,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
 _NO_AGENT = _TIES | {"is", "are", "was", "were"}
 _OPENING = frozenset(("", "the", "list", "show", "all", "of", "any"))
@@ -231,8 +233,13 @@ class Composer(Ranking):
                     self.choices.doubt(0.6, f"mention of {relation.name}")
 
     def _rate(self) -> None:
-        """Take a comparison that nothing says the column of as one of the rating, where rows are rated."""
+        """Order by the rating what is to be "well rated", and compare with it what names no other column."""
         rated = [c for c in self.world.columns(self.main.name) if "rating" in c.roles and c.is_measurable]
+        praise = search_words().quality | search_words().highly
+        for i in list(self.sentence.of("column")) if rated and not self.order else ():
+            if self.sentence.text(i) in _RATED and self.sentence.text(i - 1) in praise:
+                self.sentence.take(i - 1, i)
+                self.order.append((compared(rated[0]), True))
         for i in list(self.sentence.of("compare")):
             comparison: Comparison = self.sentence.items[i].meanings[0]
             if rated and not comparison.unit and max(comparison.numbers) <= _MOST_STARS:
@@ -241,7 +248,7 @@ class Composer(Ranking):
 
     def _wish(self) -> None:
         """Turn the words that are left into questions to the texts of the rows."""
-        self.wishes = wishes_of(self.sentence, self.world, self.main)
+        self.wishes = wishes_of(self.sentence, self.world, self.main, self.partial)
         seeking = self.partial or seeks(self.sentence, self.main) or self._entity() is not None
         if not seeking and (self.wishes or not any(self.sentence.of("column"))):
             self.choices.doubt(0.5 if self.conditions.tests else 0.01, "nothing says that rows are wanted")

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
-from almanaq.agent.linking.words import Token, stems, word_set
+from almanaq.agent.linking.words import Token, singular, stems, word_set
 from almanaq.suql.catalog.relations import Catalog
 
 PACKS = (("almanaq.sample", "places.toml", "concepts.toml"),)
@@ -70,22 +70,28 @@ def _packs() -> tuple[Domain, ...]:
     return tuple(found)
 
 
+AMOUNT = "amount"
+"""The label of amounts that nothing structured took, which a wish may hold."""
+
+
 @dataclass
 class TokenUse:
     """The tokens of one question, each with what it was taken for (None for nothing yet).
 
     Attributes:
         domain: words of the domain that the source is about.
+        partial: it goes on from a search, so that a noun alone is a wish.
     """
 
     question: str
     tokens: tuple[Token, ...]
     used: list[str | None]
     domain: Domain = NONE
+    partial: bool = False
 
     def free(self, first: int, last: int) -> bool:
         """Return whether no token from `first` to `last` (exclusive) is taken."""
-        return not any(self.used[first:last])
+        return not any(label not in (None, AMOUNT) for label in self.used[first:last])
 
     def take(self, first: int, last: int, label: str) -> None:
         """Mark tokens as taken for something."""
@@ -112,6 +118,7 @@ class SearchWords:
     glue: frozenset[str]
     entity_words: frozenset[str]
     quality: frozenset[str]
+    highly: frozenset[str]
     negations: frozenset[str]
     adjectives: frozenset[str]
     not_adjectives: frozenset[str]
@@ -180,7 +187,8 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
             elif use.folded(k) not in search_words().glue and not (use.folded(k) == "or" and content(use, k + 1)):
                 break
             k += 1
-        if any(use.stem(k) not in use.domain.empty for k in range(i, last) if content(use, k)):
+        said = (k for k in range(i, last) if content(use, k) and use.used[k] != AMOUNT)
+        if any(use.stem(k) not in use.domain.empty for k in said):
             yield i, last
         i = last
 
@@ -191,6 +199,8 @@ def content(use: TokenUse, i: int) -> bool:
         return False
     folded, words = use.folded(i), search_words()
     cues = words.owning | words.negations | words.glue | words.quality | words.ignored
+    if i < len(use.used) and use.used[i] == AMOUNT:
+        return True
     return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
 
 
@@ -205,8 +215,15 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
     dish = dish and not search_words().is_adjective(use.folded(first))
-    if cue == "with" and opening == first and use.folded(first - 1) in search_words().quality:
+    praised = opening == first and use.folded(first - 1) in search_words().quality
+    cue = cue or ("with" if praised or (use.partial and first == 0) else "")
+    if cue == "with" and praised:
         words, dish = f"{use.folded(first - 1)} {words}", False
+    acts = not cue and last - first > 1 and use.folded(first - 1) in ("they", "that", "which", "who")
+    if acts and not search_words().is_adjective(use.folded(first)):
+        verb, rest = use.folded(first), words[len(use.folded(first)) :]
+        verb = verb if use.folded(first - 1) == "they" else singular(verb)
+        return Phrase(first, last, words, f"does this {noun} {verb}{rest}?", wanted, dish)
     told = "i we" if matter_of(words, use.domain) else "i we i'm we're"
     if not cue and use.folded(first - 1) in told.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
@@ -226,6 +243,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = cue or ("with" if word in ("without", "no") else "")
         elif word == "for" and use.folded(k - 1) in words.seeking:
             break
+        elif not cue and word == "near":
+            cue = "near"
         elif not cue and word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
             cue = "doing"  # "I need to plan" is no place to plan
         elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
@@ -257,7 +276,8 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     if stated and stated[1].split()[-1].casefold() in domain.pets:
         return f"does this {noun} welcome {stated[1]}?"
     if stated:
-        describes = matters or any(map(search_words().is_adjective, stated[3].casefold().split()))
+        described = any(map(search_words().is_adjective, stated[3].casefold().split()))
+        describes = matters or described or re.search(r"\d", stated[3])
         return f"{stated[2] or 'is'} the {stated[1]} {stated[3]}?" if describes else None
     row, (first, *more) = f"this {noun}", words.split()
     rest, opening, head = " ".join(more), first.casefold(), [first, *more][-1].casefold()
@@ -265,7 +285,10 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     asked = (
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
         (rest and opening == "open", f"is {row} {words}?"),
-        (owned and len(more) < 2 and search_words().is_adjective(head), f"is {row} {head}?"),
+        (
+            (len(more) < 2 if owned else cue == "to" and not more) and search_words().is_adjective(head),
+            f"is {row} {head}?",
+        ),
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),
         (head in domain.pets and cue in _COMING and not does, f"does {row} welcome {words}?"),
         (owned and head in domain.companions, f"is {row} good for {words}?"),
@@ -275,6 +298,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
             f"is {row} {words if matters else f'{opening} enough {rest}'}?",
         ),
         (cue in ("serve", "offer"), f"does {row} {cue} {words}?"),
+        (cue == "near" or opening in ("close", "near", "next"), f"is {row} {'near ' * (cue == 'near')}{words}?"),
         (cue == "about", f"is {row} about {words}?"),
         (cue == "for" or (not cue and _stem_in(head, domain.occasions)), f"is {row} good for {words}?"),
         (
@@ -284,7 +308,7 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
         (search_words().is_adjective(head) and not owned, f"is {row} {words}?"),
         (dish and not cue, f"does {row} serve {words}?"),
     )
-    article = "a " if head in domain.counted and opening not in _DETERMINED else ""
+    article = "a " if head in domain.counted and opening not in _DETERMINED and not re.search(r"\d", words) else ""
     owns = f"does {row} have {article}{words}?" if owned or matters or head in domain.counted else None
     return next((question for fits, question in asked if fits), owns)
 

@@ -10,7 +10,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span, best_covers
 from almanaq.agent.linking.words import singular, stems
-from almanaq.agent.local.phrases import Domain, Phrase, TokenUse, domain_of, phrases, search_words
+from almanaq.agent.local.phrases import AMOUNT, Domain, Phrase, TokenUse, domain_of, phrases, search_words
 from almanaq.agent.local.sentence import Sentence
 from almanaq.agent.local.spec import answer, text
 from almanaq.agent.local.world import World
@@ -174,16 +174,17 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
     return found
 
 
-def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[LinkedColumn, Phrase]]:
-    """Return what the words that are left ask of the texts; these are used."""
+def wishes_of(sentence: Sentence, world: World, main: Relation, partial: bool) -> list[tuple[LinkedColumn, Phrase]]:
+    """Return what the words that are left ask of the texts; these are used; `partial` as in TokenUse."""
     labels: list[str | None] = []
     for i, item in enumerate(sentence.items):
-        taken = item.kind not in ("silent", "unknown") or (sentence.used[i] and item.kind != "silent")
-        labels += [item.kind if taken else None] * item.size
+        free = item.kind in ("silent", "unknown", "by") or _is_amount(item)
+        taken = not free or (sentence.used[i] and item.kind != "silent")
+        labels += [item.kind if taken else AMOUNT if _is_amount(item) else None] * item.size
     for i, token in enumerate(sentence.links.tokens):
         if token.folded in ",;?!.":
             labels[i] = "mark"
-    use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog))
+    use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog), partial)
     noun = singular(main.name)
     found = phrases(use, noun)
     words = search_words()
@@ -196,6 +197,11 @@ def wishes_of(sentence: Sentence, world: World, main: Relation) -> list[tuple[Li
         if asked or (item.kind == "unknown" and all(said)):
             sentence.take(i)
     return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
+
+
+def _is_amount(span: Span) -> bool:
+    """Return whether a span may be part of a wish where no column takes it: "less than ten minutes' wait"."""
+    return span.kind == "compare" or (span.kind == "number" and bool(span.meanings[0].unit))
 
 
 def prose_for(world: World, main: Relation, phrase: Phrase | None) -> LinkedColumn | None:
