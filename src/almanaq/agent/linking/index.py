@@ -42,6 +42,8 @@ _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _CALLED_SO = 0.95
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
+_SHORTENED_NAME = 0.92
+"""The same of words that those of a name only begin: `pr` is "price"."""
 _REORDERED = 0.93
 """How surely all words of a name in another order mean the column."""
 _BESIDE = 0.15
@@ -71,6 +73,11 @@ def _spelled_out(word: str) -> str:
     known = english().abbreviations
     ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
     return word if word in english().measured_words else stem(known.get(word) or next(ends, word))
+
+
+def _shortens(own: str, said: str) -> bool:
+    """Return whether a word of a name stands for a word: `pr` for price, `rate` for rating."""
+    return (len(own) > 1 and own.isalpha() and said.startswith(own)) or said in verb_forms(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,8 @@ class CatalogIndex:
         for relation in catalog.relations:
             named, words = self.name_of(relation), {word for c in self.columns[relation.name] for word in c.words}
             if named.calls and named.names_rows and not (named.is_identifier or {"name", "title"} & words):
-                self._named[("name",)].append(Named(named, 0.85, "described"))
+                for said in ("name", "title"):
+                    self._named[(said,)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
             self._index_relation(relation)
@@ -168,6 +176,10 @@ class CatalogIndex:
             said = frozenset(words) - _TIES
             for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
                 found[id(column)] = Named(column, 1.0 if any(map(str.isdigit, words)) else _REORDERED)  # "2021 price"
+        if len(words) > 1 and not found:
+            for column in self.all_columns():
+                if len(column.words) == len(words) and all(map(_shortens, column.words, words)):
+                    found[id(column)] = Named(column, _SHORTENED_NAME)  # "start price" of `start_pr`
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)

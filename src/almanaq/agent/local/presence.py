@@ -146,7 +146,7 @@ class Presence:
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
             at_it = sentence.words_between(i, k)[-2:] in (["on", "the"], ["in", "the"], ["at", "the"])
-            if sentence.items[i].kind == "not" and at_it:
+            if sentence.items[i].kind == "not" and (at_it or sentence.items[k].how == "opposite"):
                 continue
             column = self.column(
                 k,
@@ -229,12 +229,14 @@ class Presence:
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:
                 continue
-            negated = self._is_negated(i)
+            negated, opposite = self._is_negated(i), sentence.items[i].how == "opposite"
+            self.choices.doubt(0.3 if negated and opposite else 1.0, "no unpaid ones, or none of which it is known")
+            negated = negated is not opposite
             sentence.take(i)
             if named.sureness < 0.85:
                 self.choices.doubt(0.5, f"part of the name {column.name}")
-            opposite = affirmed(column, negated)
-            if any(test.column is column and test.condition == opposite for test in self.tests):
+            against = affirmed(column, negated)
+            if any(test.column is column and test.condition == against for test in self.tests):
                 # "Members and non-members" are all rows, set against each other.
                 self.tests = [test for test in self.tests if test.column is not column]
                 self.versus.append(plain(column))
