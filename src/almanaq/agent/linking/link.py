@@ -502,7 +502,9 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break
         for begin in (first - 1, first):
-            if not 0 <= begin < len(tokens) - 1 or not all(t.text[:1].isupper() or k in gaps for k, t in enumerate(tokens[begin:begin+2], begin)):
+            if not 0 <= begin < len(tokens) - 1 or not all(
+                t.text[:1].isupper() or k in gaps for k, t in enumerate(tokens[begin : begin + 2], begin)
+            ):
                 continue
             pair = question[tokens[begin].start : tokens[begin + 1].end]
             if near := index.nearest_values(pair):
