@@ -42,10 +42,8 @@ _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _CALLED_SO = 0.95
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
-_SHORTENED_NAME = 0.92
-"""The same of words that those of a name only begin: `pr` is "price"."""
 _REORDERED = 0.93
-"""How surely all words of a name in another order mean the column."""
+"""How surely all words of a name in another order, or some shortened, mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
@@ -179,7 +177,7 @@ class CatalogIndex:
         if len(words) > 1 and not found:
             for column in self.all_columns():
                 if len(column.words) == len(words) and all(map(_shortens, column.words, words)):
-                    found[id(column)] = Named(column, _SHORTENED_NAME)  # "start price" of `start_pr`
+                    found[id(column)] = Named(column, _REORDERED)  # "start price" of `start_pr`
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
@@ -207,10 +205,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
-            elif said in verb_forms(words[0]) and len(words) == 1:
-                found[id(column)] = Named(column, 0.77, "root")  # "ended" of `end_date`
-            elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
-                found[id(column)] = Named(column, 0.75, "root")
+            elif len(words) == 1 and (said in verb_forms(words[0]) or derived_forms(said) & derived_forms(words[0])):
+                found[id(column)] = Named(column, 0.76, "root")  # "ended" of `end_date`
             elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
                 found[id(column)] = Named(column, 0.7, "root")
             elif meant & {head, words[0]}:
@@ -338,9 +334,6 @@ class CatalogIndex:
         for word in words[-1:]:
             for other in known.synonyms.get(word, ()):
                 add((other,), 0.8, "synonym")
-            for other, meant in known.synonyms.items():
-                if word in meant:
-                    add((other,), 0.8, "synonym")
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():
             others = [r for r in self.catalog.relations if r is not relation]

@@ -501,11 +501,8 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break
-        for begin in (first - 1, first):
-            if not 0 <= begin < len(tokens) - 1 or not all(
-                t.text[:1].isupper() or k in gaps for k, t in enumerate(tokens[begin : begin + 2], begin)
-            ):
-                continue
-            pair = question[tokens[begin].start : tokens[begin + 1].end]
-            if near := index.nearest_values(pair):
+        for begin in range(max(first - 1, 0), min(first + 1, len(tokens) - 1)):
+            pair = tokens[begin : begin + 2]
+            called = {begin, begin + 1} <= gaps or all(token.text[:1].isupper() for token in pair)
+            if called and (near := index.nearest_values(question[pair[0].start : pair[1].end])):
                 yield Span(begin, begin + 2, "value", tuple(near), 1.3, f"misspelt:{near[0].value}")

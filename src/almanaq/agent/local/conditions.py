@@ -469,10 +469,9 @@ class Conditions(Presence):
     def _is_year_of(self, one: LinkedColumn, other: LinkedColumn) -> bool:
         """Return whether one of two columns only holds the years of the other, in every row."""
         year, day_of = sorted((one, other), key=lambda c: c.kind == "date")
-        if (year.kind, day_of.kind) != ("number", "date") or year.relation is not day_of.relation:
-            return False
         differs = exp.NEQ(this=part("year", day_of, self.world.dialect), expression=compared(year))
-        return self.world.graph.finds(year.relation.name, differs) is False
+        kinds = (year.kind, day_of.kind) == ("number", "date") and year.relation is day_of.relation
+        return kinds and self.world.graph.finds(year.relation.name, differs) is False
 
     def _is_of_another_verb(self, column: LinkedColumn) -> bool:
         """Return whether a verb is said that is none of the one which names a day: what was `bought` may be hired."""

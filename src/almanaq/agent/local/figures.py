@@ -226,10 +226,9 @@ class Figures(Defined):
             counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
             if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
                 sentence.take(k)  # "the largest by number of students"
-            if kind == "count" and self.measures and self._may_be(counted or k, lambda c: c.is_measurable):
+            elif self.measures and counted is not None and self._may_be(counted, lambda c: c.is_measurable):
                 sentence.take(k)  # "average price by number of wheels"
-                k = counted or k
-                kind = "column"
+                k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
@@ -377,10 +376,9 @@ class Figures(Defined):
     def _years_of(self, name: str, column: LinkedColumn) -> list[exp.Expr]:
         """Return what tells the months of different years apart, where nothing says that they are put together."""
         said = {token.stem for token in self.sentence.links.tokens}
-        several = len({day[:4] for day in self.world.index.days_of(column)}) > 1
-        if name not in ("month", "quarter") or self.partial or not several or said & {"year", "calendar"}:
-            return []
-        if any(test.column is column for test in self.conditions.tests) or self.sentence.has_kind("period"):
+        several = name in ("month", "quarter") and len({day[:4] for day in self.world.index.days_of(column)}) > 1
+        told = self.partial or self.sentence.has_kind("period") or bool(said & {"year", "calendar"})
+        if told or not several or any(test.column is column for test in self.conditions.tests):
             return []
         self.choices.doubt(0.6, f"the {name}s of each year, or of all")
         years = [part("year", column, self.world.dialect)]

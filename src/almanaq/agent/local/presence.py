@@ -229,14 +229,14 @@ class Presence:
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:
                 continue
-            negated, opposite = self._is_negated(i), sentence.items[i].how == "opposite"
-            self.choices.doubt(0.3 if negated and opposite else 1.0, "no unpaid ones, or none of which it is known")
-            negated = negated is not opposite
+            negated, opposed = self._is_negated(i), sentence.items[i].how == "opposite"
+            self.choices.doubt(0.3 if negated and opposed else 1.0, "not unpaid")
+            negated = negated is not opposed
             sentence.take(i)
             if named.sureness < 0.85:
                 self.choices.doubt(0.5, f"part of the name {column.name}")
-            against = affirmed(column, negated)
-            if any(test.column is column and test.condition == against for test in self.tests):
+            opposite = affirmed(column, negated)
+            if any(test.column is column and test.condition == opposite for test in self.tests):
                 # "Members and non-members" are all rows, set against each other.
                 self.tests = [test for test in self.tests if test.column is not column]
                 self.versus.append(plain(column))

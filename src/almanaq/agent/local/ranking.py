@@ -203,7 +203,7 @@ class Ranking(Figures):
             return False
         ranked = self.ordering if self.limit == 1 else [self.world.column_of(m) for m in self.measures[-1:]]
         column = ranked[-1] if ranked and self.limit in (1, None) else None
-        if column is None or meant.extreme == "common":
+        if column is None:
             return False
         found = dict(self.world.index.measured_by(meant.measured or (), [column.relation.name]))
         down = found.get(column, self._direction(meant, down, column))
