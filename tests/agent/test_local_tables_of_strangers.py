@@ -320,7 +320,7 @@ WRECKS = {
         (WRECKS, "finders per shore", "SELECT unnest(['North Lorne', 'Lorne', 'Bute']), unnest([2, 1, 1])"),
         (WRECKS, "lowest and highest deaths for each shore", "SELECT unnest([0, 1, 0]), unnest([3, 12, 4])"),
         (WRECKS, "what are the lowest and the highest deaths?", "SELECT 0, 12"),
-        (WRECKS, "how many wrecks were there before 1905?", "SELECT 3"),
+        (WRECKS, "how many salvaged wrecks were there before 1905?", "SELECT 1"),
         (WRECKS, "how many deaths did Tern have?", "SELECT 4"),
         (WRECKS, "median deaths per wreck", "SELECT 3.0::DOUBLE"),
         (WRECKS, "how many wrecks in Noth Lorne?", "SELECT 2"),
