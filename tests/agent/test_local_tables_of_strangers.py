@@ -278,6 +278,21 @@ HATCHES = {
 }
 """Rows that each stand for many cases."""
 
+WRECKS = {
+    "wrecks": {
+        "hull": ["Ondine", "Merle", "Storm Petrel", "Petrel", "Selkie", "Tern, Arctic", "Tern"],
+        "shore": ["North Lorne", "North Lorne", "Lorne", "Lorne", "Lorne", "Bute", "Bute"],
+        "sank": [date(y, 3, 1) for y in (1903, 1903, 1904, 1905, 1905, 1906, 1906)],
+        "Year": [1903, 1903, 1904, 1905, 1905, 1906, 1906],
+        "deaths": [3, 0, 12, 7, 1, 0, 4],
+        "masts": [2, 2, 3, 1, 1, 2, 3],
+        "cargo_pr": [50, 20, 90, 10, 30, 60, 40],
+        "salvaged": ["Y", "N", "N", "Y", "Y", "N", "N"],
+        "finder": ["Ida", "Per", "Ida", "Ida", "Ida", "Per", "Per"],
+    }
+}
+"""A shortened name, years beside the days that they are of, and names that hold other names."""
+
 
 @pytest.mark.parametrize(
     ("tables", "question", "gold"),
@@ -298,6 +313,18 @@ HATCHES = {
         (HATCHES, "which counties had more than 8 swift cases?", "SELECT 'Kent', 9"),
         (HATCHES, "in how many hatches did traps outnumber eggs?", "SELECT 2"),
         (HATCHES, "largest hatches by number of eggs", "SELECT 100"),
+        (WRECKS, "deadliest wreck", "SELECT 'Storm Petrel', 12"),
+        (WRECKS, "average cargo price", "SELECT avg(p) FROM unnest([50, 20, 90, 10, 30, 60, 40]) t(p)"),
+        (WRECKS, "average cargo price by number of masts", "SELECT unnest([1, 2, 3]), unnest([20, 130 / 3, 65])"),
+        (WRECKS, "how many unsalvaged wrecks are there?", "SELECT 4"),
+        (WRECKS, "finders per shore", "SELECT unnest(['North Lorne', 'Lorne', 'Bute']), unnest([2, 1, 1])"),
+        (WRECKS, "lowest and highest deaths for each shore", "SELECT unnest([0, 1, 0]), unnest([3, 12, 4])"),
+        (WRECKS, "what are the lowest and the highest deaths?", "SELECT 0, 12"),
+        (WRECKS, "how many salvaged wrecks were there before 1905?", "SELECT 1"),
+        (WRECKS, "how many deaths did Tern have?", "SELECT 4"),
+        (WRECKS, "median deaths per wreck", "SELECT 3.0::DOUBLE"),
+        (WRECKS, "how many wrecks in Noth Lorne?", "SELECT 2"),
+        (WRECKS, "wrecks with petrel somewhere in the name", "SELECT unnest(['Storm Petrel', 'Petrel'])"),
         (HATCHES, "eggs in Kent in all", "SELECT 17"),
         (HATCHES, "how many county hatches are there?", "SELECT 6"),
         (KILN, "firings with a drift", "SELECT unnest([2, 3, 5, 6])"),
@@ -424,6 +451,8 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (MUGS, "how many mugs from Ada are out?"),
         (MUGS, "which mugs from Ada were shown?"),
         (MUGS, "mugs on Old Street"),
+        (WRECKS, "wrecks by month"),
+        (WRECKS, "wrecks that are not unsalvaged"),
     ],
 )
 def test_what_cannot_be_told_is_not_answered(tables, question):

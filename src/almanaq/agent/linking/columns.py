@@ -320,7 +320,7 @@ def name_columns(columns: Sequence[LinkedColumn]) -> tuple[LinkedColumn, ...]:
 
 
 def fact_columns(
-    columns: Sequence[LinkedColumn], mentioned: Iterable[LinkedColumn], most: int = 5
+    columns: Sequence[LinkedColumn], mentioned: Iterable[LinkedColumn], most: int = 8
 ) -> tuple[LinkedColumn, ...]:
     """Return the columns worth showing of a row that was searched for: its name, what was spoken of, key facts."""
     shown = {c.name: c for c in name_columns(columns)}

@@ -198,7 +198,11 @@ def _directed(word: str) -> tuple[str, bool]:
 
 
 def _symmetric(groups: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
-    return {word: frozenset(meant.split()) for word, meant in groups.items()}
+    """Return each word with those that it stands for, and those that stand for it."""
+    pairs = {
+        pair for word, meant in groups.items() for other in meant.split() for pair in ((word, other), (other, word))
+    }
+    return {word: frozenset(other for each, other in pairs if each == word) for word, _ in pairs}
 
 
 @cache

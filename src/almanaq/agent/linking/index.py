@@ -43,7 +43,7 @@ _CALLED_SO = 0.95
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
 _REORDERED = 0.93
-"""How surely all words of a name in another order mean the column."""
+"""How surely all words of a name in another order, or some shortened, mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
 _DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
@@ -71,6 +71,11 @@ def _spelled_out(word: str) -> str:
     known = english().abbreviations
     ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
     return word if word in english().measured_words else stem(known.get(word) or next(ends, word))
+
+
+def _shortens(own: str, said: str) -> bool:
+    """Return whether a word of a name stands for a word: `pr` for price, `rate` for rating."""
+    return (len(own) > 1 and own.isalpha() and said.startswith(own)) or said in verb_forms(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,8 @@ class CatalogIndex:
         for relation in catalog.relations:
             named, words = self.name_of(relation), {word for c in self.columns[relation.name] for word in c.words}
             if named.calls and named.names_rows and not (named.is_identifier or {"name", "title"} & words):
-                self._named[("name",)].append(Named(named, 0.85, "described"))
+                for said in ("name", "title"):
+                    self._named[(said,)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
         for relation in catalog.relations:
             self._index_relation(relation)
@@ -168,6 +174,10 @@ class CatalogIndex:
             said = frozenset(words) - _TIES
             for column in self._by_words.get(said, ()) if not _TIES & {words[0], words[-1]} else ():
                 found[id(column)] = Named(column, 1.0 if any(map(str.isdigit, words)) else _REORDERED)  # "2021 price"
+        if len(words) > 1 and not found:
+            for column in self.all_columns():
+                if len(column.words) == len(words) and all(map(_shortens, column.words, words)):
+                    found[id(column)] = Named(column, _REORDERED)  # "start price" of `start_pr`
         if len(words) == 1 or not found:
             for column in self._holding.get(words[0], ()):
                 size = len(words)
@@ -195,10 +205,8 @@ class CatalogIndex:
                 found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
-            elif said in verb_forms(words[0]) and len(words) == 1:
-                found[id(column)] = Named(column, 0.77, "root")  # "ended" of `end_date`
-            elif len(said) > 3 and derived_forms(said) & derived_forms(words[0]) and len(words) == 1:
-                found[id(column)] = Named(column, 0.75, "root")
+            elif len(words) == 1 and (said in verb_forms(words[0]) or derived_forms(said) & derived_forms(words[0])):
+                found[id(column)] = Named(column, 0.76, "root")  # "ended" of `end_date`
             elif len(words) == 1 and _SHORTENED <= len(words[0]) < len(said) and said.startswith(words[0]):
                 found[id(column)] = Named(column, 0.7, "root")
             elif meant & {head, words[0]}:
@@ -326,9 +334,6 @@ class CatalogIndex:
         for word in words[-1:]:
             for other in known.synonyms.get(word, ()):
                 add((other,), 0.8, "synonym")
-            for other, meant in known.synonyms.items():
-                if word in meant:
-                    add((other,), 0.8, "synonym")
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():
             others = [r for r in self.catalog.relations if r is not relation]

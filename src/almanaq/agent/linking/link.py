@@ -18,6 +18,7 @@ _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’
 _NOT_ALONE = frozenset("name value number type code date time day year month id amount total level list".split())
 _PHRASE_SCORES = {"silent": 0.5, "and": 0.9, "by": 0.95, "not": 0.95, "part": 0.55, "distinct": 0.9, "direction": 1.0}
 _BESIDE = 0.13
+_OPPOSITE = ("in", "un", "non", "dis", "ir", "im")
 _TERM = 1.16
 """How much more a word means what somebody defined than a column or relation of its name."""
 _CALLED = 1.2
@@ -29,7 +30,7 @@ _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 _PADDING_OF = {
     "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time", "class", "group")),
     "date": frozenset(("date", "day", "time")),
-    "text": frozenset(("status", "type", "category", "name", "class", "group")),
+    "text": frozenset(("status", "type", "category", "name", "class", "group", "color", "colour")),
 }
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
@@ -435,6 +436,11 @@ def _other_forms(
             )
         if i not in gaps:
             continue
+        for prefix in _OPPOSITE if not named else ():
+            said = stem(token.folded.removeprefix(prefix))
+            opposed = index.columns_named((said,)) if token.folded.startswith(prefix) else []
+            if opposed and getattr(opposed[0].thing, "kind", "") == "boolean":
+                yield Span(i, i + 1, "column", tuple(opposed[:1]), 0.9, "opposite")  # "inactive"
         if values := index.values_like(token.folded):
             yield Span(i, i + 1, "value", tuple(values), 0.78, "form")
         for relation in index.catalog.relations:
@@ -495,7 +501,8 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break
-        if first + 1 < len(tokens):
-            pair = question[tokens[first].start : tokens[first + 1].end]
-            if first + 1 in gaps and (near := index.nearest_values(pair)):
-                yield Span(first, first + 2, "value", tuple(near), 1.3, f"misspelt:{near[0].value}")
+        for begin in range(max(first - 1, 0), min(first + 1, len(tokens) - 1)):
+            pair = tokens[begin : begin + 2]
+            called = {begin, begin + 1} <= gaps or all(token.text[:1].isupper() for token in pair)
+            if called and (near := index.nearest_values(question[pair[0].start : pair[1].end])):
+                yield Span(begin, begin + 2, "value", tuple(near), 1.3, f"misspelt:{near[0].value}")

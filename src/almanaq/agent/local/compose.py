@@ -212,6 +212,10 @@ class Composer(Ranking):
                     self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
+            things = grouped and column.kind == "text" and is_plural(sentence.links.tokens[sentence.items[i].last - 1])
+            if things and self.choices.pick(("each of", i), [("number", 1.0), ("list", 0.85)]) == "number":
+                self.measures.append(aggregate("COUNT", column))  # "airports per state"
+                continue
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
@@ -455,7 +459,8 @@ class Composer(Ranking):
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
-        if not (asks or self.searches or any(item.how == "plural" for item in self.sentence.items)):  # "the doctors"
+        plural = any(item.how == "plural" for item in self.sentence.items)  # "the doctors"
+        if not (asks or self.searches or plural or first == "whose"):
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
@@ -484,7 +489,7 @@ class Composer(Ranking):
                 amounts = [t.column for t in self.conditions.tests if not isinstance(t.condition, exp.EQ)]
                 listed = [*listed, *(c for c in amounts if c.is_measurable and c.relation is self.main)]
         elif entity is not None and not self.ordering:
-            listed = fact_columns(columns, tested, _MOST_FACTS + 2)
+            listed = fact_columns(columns, tested)
             whose = verbs or first == "whose"
             self.choices.doubt(0.4 if whose else 0.85, "all facts of a row")
         else:

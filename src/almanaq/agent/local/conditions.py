@@ -35,7 +35,7 @@ _ALTERNATIVES = frozenset(
     ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
 )
 _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
-_FEW_ROWS, _ITSELF = 20, 0.6
+_FEW_ROWS, _ITSELF, _PART_OF_NAME = 20, 0.6, 0.6
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -226,7 +226,8 @@ class Conditions(Presence):
             listed = any(
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
             )
-            weights = [("whole", 1.0), ("part", 1.0 if listed else 0.8)]
+            named = column is self.world.index.name_of(column.relation)  # China is not Hong Kong, China
+            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.8)]
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
@@ -444,8 +445,8 @@ class Conditions(Presence):
         options = [(c, w) for c, w in options if w]
         if not options:
             return
-        likeliest = sorted((w for _, w in options), reverse=True)[:2]
-        if likeliest[1:] == likeliest[:1]:
+        tied = [c for c, w in options if w == max(w for _, w in options)]
+        if len(tied) > 1 and not self._is_year_of(*tied[:2]):
             self.choices.doubt(0.8, "days of two columns that nothing tells apart")
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
@@ -464,6 +465,13 @@ class Conditions(Presence):
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
         self._add(i, column, within)
+
+    def _is_year_of(self, one: LinkedColumn, other: LinkedColumn) -> bool:
+        """Return whether one of two columns only holds the years of the other, in every row."""
+        year, day_of = sorted((one, other), key=lambda c: c.kind == "date")
+        differs = exp.NEQ(this=part("year", day_of, self.world.dialect), expression=compared(year))
+        kinds = (year.kind, day_of.kind) == ("number", "date") and year.relation is day_of.relation
+        return kinds and self.world.graph.finds(year.relation.name, differs) is False
 
     def _is_of_another_verb(self, column: LinkedColumn) -> bool:
         """Return whether a verb is said that is none of the one which names a day: what was `bought` may be hired."""

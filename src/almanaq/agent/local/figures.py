@@ -226,6 +226,9 @@ class Figures(Defined):
             counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
             if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
                 sentence.take(k)  # "the largest by number of students"
+            elif self.measures and counted is not None and self._may_be(counted, lambda c: c.is_measurable):
+                sentence.take(k)  # "average price by number of wheels"
+                k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
@@ -325,7 +328,7 @@ class Figures(Defined):
                 self._add_group(own)  # a column of the rows themselves goes before a table of its name
                 return True
             if relation is self.main:
-                mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg)
+                mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg | exp.Median)
                 self.choices.doubt(0.9 if mean else 0.5, "per row")
                 return True
             if not self.world.is_single(self.main.name, relation.name):
@@ -365,8 +368,21 @@ class Figures(Defined):
         self.sentence.take(k)
         if len(dates) == 1:
             dates = [(dates[0][0], 1.0)]
-        self.groups.append(part(name, self.choices.pick(("part", k), dates), self.world.dialect))
+        column = self.choices.pick(("part", k), dates)
+        self.groups += self._years_of(name, column)
+        self.groups.append(part(name, column, self.world.dialect))
         return True
+
+    def _years_of(self, name: str, column: LinkedColumn) -> list[exp.Expr]:
+        """Return what tells the months of different years apart, where nothing says that they are put together."""
+        said = {token.stem for token in self.sentence.links.tokens}
+        several = name in ("month", "quarter") and len({day[:4] for day in self.world.index.days_of(column)}) > 1
+        told = self.partial or self.sentence.has_kind("period") or bool(said & {"year", "calendar"})
+        if told or not several or any(test.column is column for test in self.conditions.tests):
+            return []
+        self.choices.doubt(0.6, f"the {name}s of each year, or of all")
+        years = [part("year", column, self.world.dialect)]
+        return self.choices.pick(("years", name), [([], 1.0), (years, 0.97)])
 
     def _subject(self, any_column: bool = False) -> tuple[int, LinkedColumn | None] | None:
         """Return the noun that is asked for: the first column of kinds, part or table that nothing else uses.

@@ -146,7 +146,7 @@ class Presence:
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
             at_it = sentence.words_between(i, k)[-2:] in (["on", "the"], ["in", "the"], ["at", "the"])
-            if sentence.items[i].kind == "not" and at_it:
+            if sentence.items[i].kind == "not" and (at_it or sentence.items[k].how == "opposite"):
                 continue
             column = self.column(
                 k,
@@ -229,7 +229,9 @@ class Presence:
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:
                 continue
-            negated = self._is_negated(i)
+            negated, opposed = self._is_negated(i), sentence.items[i].how == "opposite"
+            self.choices.doubt(0.3 if negated and opposed else 1.0, "not unpaid")
+            negated = negated is not opposed
             sentence.take(i)
             if named.sureness < 0.85:
                 self.choices.doubt(0.5, f"part of the name {column.name}")

@@ -38,6 +38,8 @@ class Ranking(Figures):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
                 continue
+            if self._takes_other_end(i, meant, down):
+                continue
             if self.measures:
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
@@ -65,7 +67,8 @@ class Ranking(Figures):
 
     def _rank_by_column(self, i: int, meant: Superlative, down: bool) -> None:
         sentence = self.sentence
-        k = sentence.neighbour(i, 1, gap=2, over=("value", "period"))
+        both = [item.kind for item in sentence.items[i + 1 : i + 3]] == ["and", "superlative"]  # "lowest and highest"
+        k = sentence.neighbour(i, 1, gap=2, over=("value", "period", *(("and", "superlative") if both else ())))
         if k is not None and meant.extreme in ("most", "least"):
             after = sentence.items[k]
             rows = after.kind == "noun" and after.how == "row"
@@ -189,19 +192,26 @@ class Ranking(Figures):
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:
-            self._rank_both_ways(expression, down)
+            self.choices.doubt(0.3, "two rankings")
             return
         self.order.append((expression, down))
         self.limit, self.offset = meant.limit or 1, meant.offset
 
-    def _rank_both_ways(self, expression: exp.Expr, down: bool) -> None:
-        """Turn "the first and the last year" into the least and the most."""
-        (other, other_down), column = self.order[-1], self.world.column_of(expression)
-        if other != expression or other_down is down or column is None or self.groups:
-            self.choices.doubt(0.3, "two rankings")
-            return
-        self.order, self.limit, self.ordering = [], None, []
-        self.measures += [aggregate("MAX" if each else "MIN", column) for each in (other_down, down)]
+    def _takes_other_end(self, i: int, meant: Superlative, down: bool) -> bool:
+        """Turn "the lowest and the highest fee", also of each kind, into the least and the most."""
+        if [item.kind for item in self.sentence.items[max(i - 2, 0) : i]] != ["superlative", "and"]:
+            return False
+        ranked = self.ordering if self.limit == 1 else [self.world.column_of(m) for m in self.measures[-1:]]
+        column = ranked[-1] if ranked and self.limit in (1, None) else None
+        if column is None:
+            return False
+        found = dict(self.world.index.measured_by(meant.measured or (), [column.relation.name]))
+        down = found.get(column, self._direction(meant, down, column))
+        if self.limit == 1:
+            self.measures.append(aggregate("MAX" if self.order[-1][1] else "MIN", column))
+            self.order, self.limit, self.ordering = [], None, []
+        self.measures.append(aggregate("MAX" if down else "MIN", column))
+        return True
 
     def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
