@@ -315,6 +315,9 @@ def _take_order(block: exp.Select) -> None:
         return
     if any(block.args.get(clause) for clause in ("order", "distinct")) or is_aggregated(block):
         return
+    side_of_set = isinstance(block.parent, exp.SetOperation)
+    if side_of_set and (not isinstance(block.parent, exp.Union) or block.parent.args.get("distinct")):
+        return
     if {side_of(join) for join in joins} & {"RIGHT", "FULL"} or _computes_with_order(block):
         return
     expand_output_names(inner)
@@ -326,6 +329,10 @@ def _take_order(block: exp.Select) -> None:
         outer.set("this", exp.column(quoted(label), quoted(name)))
         keys.append(outer)
     block.set("order", exp.Order(expressions=keys) if keys else None)
+    if side_of_set and keys:  # written bare, it would be the order of the whole
+        side = exp.Subquery()
+        block.replace(side)
+        side.set("this", block)
 
 
 def _find_apart(block: exp.Select) -> Iterator[exp.Select]:
