@@ -40,7 +40,7 @@ SELECT list(id) FROM (SELECT id FROM t ORDER BY answer(x, 'q') DESC, id DESC)
 WITH s AS {ANSWERED} SELECT string_agg(a || id, '>') FROM s
 WITH s AS MATERIALIZED {ANSWERED} SELECT string_agg(a || id, '>') FROM s
 SELECT id FROM t EXCEPT ALL SELECT l.id FROM {ANSWERED} AS l JOIN u ON u.k < 2 WHERE l.a = 'a' ORDER BY id
-SELECT -id AS i FROM u JOIN t ON k < 2 UNION ALL SELECT l.id FROM {ANSWERED} AS l JOIN u ON k < 2 WHERE l.a = 'a' ORDER BY i
+SELECT -id AS i FROM t UNION ALL SELECT l.id FROM {ANSWERED} AS l JOIN u ON k < 2 WHERE l.a = 'a' ORDER BY i
 SELECT list(i) FROM (SELECT 9 AS i UNION ALL SELECT l.id FROM {ANSWERED} AS l JOIN u ON k < 2 WHERE l.a = 'a')
 SELECT u.k, (SELECT list(id) FROM {FILTERED} AS s WHERE s.g = u.k) FROM u ORDER BY k
 SELECT list(id) FROM {AS_ROWS} WHERE answer(x, 'q') >= 'b'
