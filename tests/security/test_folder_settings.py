@@ -57,6 +57,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sent").mkdir()
     monkeypatch.chdir(tmp_path / "sent")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # not the user's, where replies of other runs are
     for name in [name for name in os.environ if name.startswith("ALMANAQ_") and name != "ALMANAQ_CACHE_DIR"]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("ALMANAQ_CACHE_DIR", raising=False)
