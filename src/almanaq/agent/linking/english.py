@@ -102,11 +102,6 @@ class English:
         common = plain in self.synonyms or plain in self.things or word in self.silent or plain in self.people
         return common or of_calendar
 
-    @property
-    def measured_words(self) -> frozenset[str]:
-        """The words of columns that adjectives measure."""
-        return frozenset(name for measured in self.measures.values() for name, _ in measured)
-
     def unit_of(self, word: str) -> str:
         """Return the unit that a word is a name of; "" for other words."""
         unit = self.same_units.get(word, word)
@@ -123,7 +118,7 @@ class English:
         """Return whether a word may be what one row is called: in the singular, and no measure, unit, rate or time."""
         roles = set().union(*(names for role, names in self.roles.items() if role != "job"))
         plain = stem(word) == word and (word,) not in self.phrases
-        return plain and not {word, word + "s"} & (self.measured_words | roles | self.units | self.rates)
+        return plain and not {word, word + "s"} & (measured_words() | roles | self.units | self.rates)
 
     def sums(self, words: tuple[str, ...]) -> bool | None:
         """Return whether a column of that name is summed up (True), averaged (False), or may be either (None)."""
@@ -206,7 +201,14 @@ def _symmetric(groups: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
 
 
 @cache
+def measured_words() -> frozenset[str]:
+    """Return the words of columns that adjectives measure."""
+    return frozenset(name for measured in english().measures.values() for name, _ in measured)
+
+
+@cache
 def verb_forms(verb: str) -> frozenset[str]:
+    """Return a verb with its regular forms: "stop", "stops", "stopped", "stopping"."""
     doubled = verb + verb[-1]
     ends = (verb, verb + "s", verb + "es", verb + "ed", verb + "d", verb + "ing", doubled + "ed", doubled + "ing")
     forms = {*ends, verb.removesuffix("e") + "ing", verb.removesuffix("y") + "ies", verb.removesuffix("y") + "ied"}

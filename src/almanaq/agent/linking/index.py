@@ -20,7 +20,7 @@ from almanaq.agent.linking.columns import (
     relation_words,
     with_values,
 )
-from almanaq.agent.linking.english import english, read_data, share_root, verb_forms
+from almanaq.agent.linking.english import english, measured_words, read_data, share_root, verb_forms
 from almanaq.agent.linking.words import derived_forms, fold, identifier_stems, name_stems, stem, value_key
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 from almanaq.suql.catalog.terms import Term
@@ -70,7 +70,7 @@ def _spelled_out(word: str) -> str:
     """Return what a word of a column's name stands for: "weight" for `wt`, and for `bodywt`."""
     known = english().abbreviations
     ends = (full for short, full in known.items() if len(word) > len(short) + 3 and word.endswith(short))
-    return word if word in english().measured_words else stem(known.get(word) or next(ends, word))
+    return word if word in measured_words() else stem(known.get(word) or next(ends, word))
 
 
 def _shortens(own: str, said: str) -> bool:
