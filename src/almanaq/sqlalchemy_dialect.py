@@ -171,7 +171,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 
 def _option(name: str, text: str) -> Any:
     """Return an argument of `connect` that a URL holds as text."""
-    known = {option.name: option for option in OPTIONS.values() if option.url}
+    known = {option.name: option for option in OPTIONS.values() if option.is_set_by("url")}
     if name not in known:
         listed = ", ".join(sorted(known))
         raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}")
