@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,24 +57,16 @@ class TableHit:
     table: Table
 
 
-class Tables:
-    """The tables of a source, searchable: made by `tables`. The index is made when a question is first asked.
+class _Searchable(ABC):
+    """Tables among which those are found that answer a question."""
 
-    Attributes:
-        corpus: the tables; iterating reads them again.
-
-    >>> len(found), [table.header for table in found]
-    (2, [('peak', 'height'), ('river', 'length')])
-    """
-
-    def __init__(self, corpus: Corpus, fields: Sequence[Field], retriever: str, embedder: str | Embedder | None):
-        self.corpus, self._fields, self._retriever, self._embedder = corpus, fields, retriever, embedder
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
+    @abstractmethod
     def __iter__(self) -> Iterator[Table]:
-        return iter(self.corpus)
+        """Read the tables, one after another."""
+
+    @abstractmethod
+    def _search(self, question: str, k: int, *, nearest: bool) -> list[tuple[Table, float]]:
+        """Return the tables that fit with their scores, the best first."""
 
     def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
         """Return at most k tables that answer a question, the best first; none where none seems to.
@@ -92,12 +85,39 @@ class Tables:
         """
         from almanaq.models.retrying import raise_public_errors
 
-        _check(question)
+        check_text(question, "the question")
+        if re.search("[\ud800-\udfff]", question):
+            raise UsageError("the question holds half a character (a lone surrogate): it is not UTF-8 text")
+        if not question.strip():
+            raise UsageError("the question is empty")
         with raise_public_errors():
-            found, _ = search_tables(self.corpus, self._index, question, k, nearest=nearest)
-        if nearest and not found:
-            return [_hit(table, 0.0) for table in islice(self.corpus, k)]
-        return [_hit(*each) for each in found]
+            hits = self._search(question, k, nearest=nearest)
+        if nearest and not hits:
+            hits = [(table, 0.0) for table in islice(self, k)]
+        return [TableHit(table.id.database, table.id.table, table.title, score, table) for table, score in hits]
+
+
+class Tables(_Searchable):
+    """The tables of a source, searchable: made by `tables`. The index is made when a question is first asked.
+
+    Attributes:
+        corpus: the tables; iterating reads them again.
+
+    >>> len(found), [table.header for table in found]
+    (2, [('peak', 'height'), ('river', 'length')])
+    """
+
+    def __init__(self, corpus: Corpus, fields: Sequence[Field], retriever: str, embedder: str | Embedder | None):
+        self.corpus, self._fields, self._retriever, self._embedder = corpus, fields, retriever, embedder
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.corpus)
+
+    def _search(self, question: str, k: int, *, nearest: bool) -> list[tuple[Table, float]]:
+        return search_tables(self.corpus, self._index, question, k, nearest=nearest)[0]
 
     @cached_property
     def _index(self) -> TableIndex:
@@ -108,14 +128,15 @@ class Tables:
         return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
 
 
-class IndexedTables:
+class IndexedTables(_Searchable):
     """The tables of an index on disk, searchable: made by `tables(index=…)` and by `index`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
-    ...     len(almanaq.tables(index=folder + "/atlas"))
-    2
+    ...     atlas = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
+    ...     again = almanaq.tables(index=folder + "/atlas")
+    ...     len(again), [hit.table_id for hit in again.find("How long is the Aare?", k=1, nearest=True)]
+    (2, ['rivers'])
     """
 
     def __init__(self, index: StoredIndex, retriever: str, embedder: str | Embedder | None) -> None:
@@ -124,26 +145,12 @@ class IndexedTables:
     def __len__(self) -> int:
         return len(self._index)
 
-    def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
-        """Return at most k tables that answer a question, the best first; none where none seems to.
+    def __iter__(self) -> Iterator[Table]:
+        return map(self._index.table, range(len(self)))
 
-        Args:
-            nearest: return the nearest tables also when none of them seems to answer; where none has anything in common
-                with the question, the first.
-
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     atlas = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
-        ...     [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
-        ['rivers']
-        """
-        from almanaq.models.retrying import raise_public_errors
-
-        _check(question)
-        with raise_public_errors():
-            found, _ = search_index(self._index, question, k, self._retriever, self._embedder, nearest=nearest)
-        if nearest and not found:
-            return [_hit(self._index.table(place), 0.0) for place in range(min(k, len(self)))]
-        return [_hit(self._index.table(named.place), score) for named, score in found]
+    def _search(self, question: str, k: int, *, nearest: bool) -> list[tuple[Table, float]]:
+        found, _ = search_index(self._index, question, k, self._retriever, self._embedder, nearest=nearest)
+        return [(self._index.table(named.place), score) for named, score in found]
 
 
 def tables(
@@ -370,15 +377,3 @@ def _check_embedder(embedder: str | Embedder | None) -> None:
         from almanaq.models.model_names import check_embedder
 
         check_embedder(embedder)
-
-
-def _check(question: str) -> None:
-    check_text(question, "the question")
-    if re.search("[\ud800-\udfff]", question):
-        raise UsageError("the question holds half a character (a lone surrogate): it is not UTF-8 text")
-    if not question.strip():
-        raise UsageError("the question is empty")
-
-
-def _hit(table: Table, score: float) -> TableHit:
-    return TableHit(table.id.database, table.id.table, table.title, score, table)
