@@ -29,6 +29,7 @@ from almanaq.display import visible
 if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
     from almanaq.suql.catalog.relations import Relation
+    from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
@@ -157,6 +158,22 @@ def why_not_record(found: WhyNot) -> dict[str, Any]:
         for each in found.conditions
     ]
     return {"found": bool(found.conditions), "conditions": conditions, "answer": str(found)}
+
+
+def expected_record(explanation: Explanation) -> dict[str, Any]:
+    """Return what a query is expected to take, all stages together, and which columns leave this machine for it.
+
+    The money is None where a price is not known.
+
+    >>> expected_record(con.explain("SELECT * FROM dogs WHERE answer(name, 'is it a cat?') = 'Yes'"))["predicted"]
+    {'rows': 1, 'calls': 2, 'requests': 2, 'tokens': 173, 'money': 0.0}
+    """
+    stages = [line.predicted for line in explanation.stages]
+    predicted: dict[str, Any] = {"rows": next((each["rows"] for each in reversed(stages) if "rows" in each), None)}
+    predicted |= {name: sum(each.get(name, 0) for each in stages) for name in ("calls", "requests", "tokens")}
+    money = [each["money"] for each in stages if "money" in each]
+    predicted["money"] = None if None in money else round(sum(money), 6)
+    return {"predicted": predicted, "columns_sent": list(explanation.sent)}
 
 
 def relation_record(relation: Relation) -> dict[str, Any]:

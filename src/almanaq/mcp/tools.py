@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.accounts import Account
 from almanaq.agent.response import Finished, Progress
-from almanaq.encode import plain
+from almanaq.encode import expected_record, plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress
 from almanaq.mcp import caps
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.options import Options
-    from almanaq.suql.catalog.relations import Relation
 
 
 _MOST_CONVERSATIONS, _MOST_TURNS = 200, 50
@@ -242,34 +241,19 @@ class Tools:
         return allowed.within(max_calls=given.get("max_calls"), max_rows=rows)
 
     def _explain(self, given: Arguments) -> Record:
-        suql, params = given["suql"], given.get("params", [])
-        explanation = self.connection.explain(suql, params, dialect=self.connection.engine.dialect)
-        stages = [line.predicted for line in explanation.stages]
-        money = [stage["money"] for stage in stages if "money" in stage]
+        dialect = self.connection.engine.dialect
+        explanation = self.connection.explain(given["suql"], given.get("params", []), dialect=dialect)
+        expected = expected_record(explanation)
         return {
             "plan": caps.clip(str(explanation), caps.RESULT // 2),
-            "predicted": {
-                "rows": next((stage["rows"] for stage in reversed(stages) if "rows" in stage), None),
-                "calls": sum(stage.get("calls") or 0 for stage in stages),
-                "requests": sum(stage.get("requests") or 0 for stage in stages),
-                "tokens": sum(stage.get("tokens") or 0 for stage in stages),
-                "money": None if None in money else sum(money),
-            },
-            "columns_sent": self._columns_sent(suql, params),
+            "predicted": expected["predicted"],
+            "columns_sent": caps.CAP.lead(expected["columns_sent"], 2_000),
             "notice": NOTICE,
         }
 
     def _confirm(self, given: Arguments) -> Record:
         self.connection.confirm(given["question"], given["suql"], by="a client of MCP")
         return {"notice": NOTICE}
-
-    def _columns_sent(self, suql: str, params: list[Any]) -> list[str]:
-        """Return the columns whose texts a model on another machine would see."""
-        from almanaq.suql.plan.estimate import columns_read
-
-        if not self._whole.models.reader.remote:
-            return []
-        return caps.CAP.lead(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
 
     def _run(self, given: Arguments) -> Record:
         most, stopped = given.get("max_rows", 50), ""

@@ -16,11 +16,9 @@ from sqlglot import exp
 from almanaq.agent.responder import MORE_BELOW
 from almanaq.charts.choose import DrawnKind, draw_columns
 from almanaq.display import label_column
-from almanaq.encode import CsvWriter, RecordCap, exact_numbers, plain
+from almanaq.encode import CsvWriter, RecordCap, exact_numbers, expected_record, plain
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.suql.catalog.lineage import origins
-from almanaq.suql.plan.estimate import Estimate
-from almanaq.suql.plan.estimate import columns_read as columns_of_plan
 from almanaq.suql.result_values import python_rows
 from almanaq.suql.text_functions import is_model_call
 from almanaq.web.problems import NotFound, Refused
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     from almanaq.agent.response import Response
     from almanaq.connection import Connection
-    from almanaq.models.protocols import Models
     from almanaq.suql.catalog.relations import Catalog
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
@@ -291,37 +288,9 @@ def may_see(connection: Connection, columns: Columns | None) -> bool:
 
 
 def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the plan of a query: its stages, and what `expected_record` says."""
+    """Return the plan of a query: its mark, its stages, and what `expected_record` says."""
     explanation = connection.explain(suql, parameters, dialect=connection.engine.dialect)
     stages = plain(explanation.to_json())
     parts = [suql, plain(list(parameters)), stages, connection.models.name]  # another plan has another mark
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
-    return {"plan": mark, "stages": stages, **expected_record(connection, suql, parameters)}
-
-
-def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the figures of all stages together, and which columns a model on another machine would see.
-
-    The plan is the one that running the query takes: made once for both.
-    """
-    plan = connection.engine.plan(suql, parameters)
-    figures = list(connection.engine.expected(plan).values())
-    predicted = {
-        "rows": figures[-1].rows if figures else None,
-        "calls": sum(each.calls for each in figures),
-        "requests": sum(each.requests for each in figures),
-        "tokens": sum(each.tokens for each in figures),
-        "money": _money(connection.models, figures),
-    }
-    return {
-        "predicted": predicted,
-        "columns_sent": list(columns_of_plan(plan)) if connection.models.reader.remote else [],
-    }
-
-
-def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
-    """Return dollars; 0 where calls cost nothing, None where their price is not known."""
-    if not models.reader.paid:
-        return 0.0
-    price = models.price
-    return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
+    return {"plan": mark, "stages": stages, **expected_record(explanation)}

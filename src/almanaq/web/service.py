@@ -23,7 +23,14 @@ from almanaq.agent.describe import describe, name_counted
 from almanaq.agent.queries import query_tree
 from almanaq.agent.response import Finished, QueryWritten, RowsFound
 from almanaq.bounded_dict import BoundedDict
-from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
+from almanaq.encode import (
+    event_record,
+    exact_numbers,
+    expected_record,
+    response_record,
+    result_record,
+    why_not_record,
+)
 from almanaq.engines.restricted import hash_rights
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.event_loops import CancelToken
@@ -49,7 +56,6 @@ from almanaq.web.records import (
     count_in_utf16,
     describe_columns,
     estimate_record,
-    expected_record,
     lead_of,
     may_see,
 )
@@ -431,7 +437,7 @@ class Service:
         if not may_read_texts(suql):
             return
         try:
-            found = expected_record(self.connection, suql, params)
+            found = expected_record(self.connection.explain(suql, params, dialect=self.connection.engine.dialect))
         except AlmanaqError:
             return
         if found["predicted"]["calls"]:
