@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from almanaq.accounts import Account
-from almanaq.agent.response import Finished, Progress
+from almanaq.agent.response import Finished, Progress, Response
 from almanaq.encode import expected_record, plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress
@@ -25,7 +25,6 @@ from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
     from almanaq.agent.history import Turn
-    from almanaq.agent.response import Response
     from almanaq.connection import Connection
     from almanaq.options import Options
 

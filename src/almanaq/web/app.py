@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from almanaq.accounts import read_relations
+from almanaq.accounts import AuditLog, read_relations
 from almanaq.errors import AlmanaqError
 from almanaq.jobs import JobRunner, start_threads
 from almanaq.web.api import routes
@@ -24,7 +24,6 @@ from almanaq.web.streaming import problem_response
 from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
 
 if TYPE_CHECKING:
-    from almanaq.accounts import AuditLog
     from almanaq.users import User
     from almanaq.web.service import Service
 

@@ -16,12 +16,11 @@ from almanaq.encode import clip
 from almanaq.jobs import Emit, Job
 from almanaq.web.problems import Failed, NotFound, Refused
 from almanaq.web.records import all_columns, draw_kept
-from almanaq.web.store import Answer, new_id
+from almanaq.web.store import Answer, Columns, new_id
 
 if TYPE_CHECKING:
     from almanaq.options import Options
     from almanaq.web.service import Service
-    from almanaq.web.store import Columns
 
 _ROWS = 200
 """Rows of a pinned answer that a board shows."""

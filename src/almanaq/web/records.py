@@ -22,7 +22,7 @@ from almanaq.suql.catalog.lineage import origins
 from almanaq.suql.result_values import python_rows
 from almanaq.suql.text_functions import is_model_call
 from almanaq.web.problems import NotFound, Refused
-from almanaq.web.store import read_parquet
+from almanaq.web.store import Answer, Columns, read_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from almanaq.suql.engine import Engine
     from almanaq.suql.execution.evidence import CitedTexts
     from almanaq.suql.result import Evidence, UnknownAnswer
-    from almanaq.web.store import Answer, Columns
 
 
 CAP = RecordCap(size=1_000_000, cell=16_000, measure=lambda text: len(text.encode("utf-8", "surrogatepass")))

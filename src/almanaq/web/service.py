@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.accounts import Account, LastingBudget
+from almanaq.accounts import Account, AuditLog, LastingBudget, Ledger
 from almanaq.agent.checked import source_id
 from almanaq.agent.describe import describe, name_counted
 from almanaq.agent.queries import query_tree
-from almanaq.agent.response import Finished, QueryWritten, RowsFound
+from almanaq.agent.response import Finished, QueryWritten, Response, RowsFound
 from almanaq.bounded_dict import BoundedDict
 from almanaq.encode import (
     event_record,
@@ -44,6 +44,7 @@ from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.text_functions import may_read_texts
+from almanaq.users import User
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.records import (
     CAP,
@@ -59,18 +60,13 @@ from almanaq.web.records import (
     lead_of,
     may_see,
 )
-from almanaq.web.store import Answer, AnswerStore, new_id, pack_rows
+from almanaq.web.store import Answer, AnswerStore, Columns, new_id, pack_rows
 from almanaq.web.supervisor import Worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from almanaq.accounts import AuditLog, Ledger
-    from almanaq.agent.history import Turn
-    from almanaq.agent.response import Response
     from almanaq.connection import Connection
-    from almanaq.users import User
-    from almanaq.web.store import AnswerStore, Columns
 
 
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
@@ -95,19 +91,6 @@ class Limits:
     ask_above: int | None = 100
     at_once: int = 32
     waiting: int = 200
-
-
-@dataclass(frozen=True, slots=True)
-class KeptAnswer:
-    """What is kept of an answer; `columns` are those whose values it may show."""
-
-    id: str
-    kind: str
-    asked: str
-    record: dict[str, Any]
-    columns: Columns | None
-    table: pa.Table | None = None
-    evidence: Sequence[Sequence[Evidence]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +249,9 @@ class Service:
                 # It shows the question as well, which may name what only those who see that answer may know.
                 columns = None if before.columns is None else shown | before.columns
                 conversation = origin.conversation
-            kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
-            return self._add_budgets_left(self._keep_answer(kept, cited, conversation, goes_on=bool(conversation)))
+            answer = Answer(id, conversation, "sql", suql, self.connection.models.name, record, columns=columns)
+            kept = self._keep(answer, cited, result.evidence, result.table, goes_on=bool(conversation))
+            return self._add_budgets_left(kept)
 
         return self.job(self._log("sql", work, query=suql), asked)
 
@@ -299,10 +283,10 @@ class Service:
                 condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
             record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
-            evidence = [condition.evidence for condition in found.conditions]
             # The key may name columns that the query does not.
-            columns = all_columns(self.connection)
-            return self._keep_answer(KeptAnswer(id, "why-not", suql, record, columns, evidence=evidence), cited)
+            columns, model = all_columns(self.connection), self.connection.models.name
+            answer = Answer(id, "", "why-not", suql, model, record, columns=columns)
+            return self._keep(answer, cited, [condition.evidence for condition in found.conditions])
 
         return self.job(self._log("why-not", work, query=suql))
 
@@ -373,8 +357,9 @@ class Service:
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
         asked = response.asked or response.question
-        kept = KeptAnswer(id, "ask", asked, record, carried, response.table, response.evidence)
-        record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
+        model, turn = connection.models.name, response.turn()
+        answer = Answer(id, conversation, "ask", asked, model, record, turn=turn, columns=carried)
+        record = self._keep(answer, cited, response.evidence, response.table, goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
             sure = self._describe_partial(response.error, (), cited)
@@ -398,12 +383,12 @@ class Service:
         columns = describe_columns(self.connection.catalog, tree, result.table)
         return client_record(result_record(result, MOST_ROWS), cited, columns, len(result))
 
-    def _keep_answer(
+    def _keep(
         self,
-        kept: KeptAnswer,
+        answer: Answer,
         cited: CitedTexts,
-        conversation: str = "",
-        turn: Turn | None = None,
+        evidence: Sequence[Sequence[Evidence]],
+        table: pa.Table | None = None,
         *,
         goes_on: bool = False,
     ) -> dict[str, Any]:
@@ -412,25 +397,22 @@ class Service:
         Gives its record. One that cannot be kept was paid for all the same, and is given: without a link, and saying
         why.
         """
-        record, rows = kept.record, None
-        if kept.table is not None:
-            rows, count = pack_rows(kept.table)
-            if count < kept.table.num_rows:
-                record = {**record, "rows_kept": count}
-        places = {(each.relation, each.key, each.column, each.passage) for row in kept.evidence for each in row}
+        if table is not None:
+            rows, count = pack_rows(table)
+            part = {"rows_kept": count} if count < table.num_rows else {}
+            answer = replace(answer, rows=rows, record=answer.record | part)
+        places = {(each.relation, each.key, each.column, each.passage) for row in evidence for each in row}
         texts = {place: cited.texts[place] for place in places if place in cited.texts}
-        model = self.connection.models.name
-        answer = Answer(kept.id, conversation, kept.kind, kept.asked, model, record, rows, turn, columns=kept.columns)
         try:
             with self._keeping:
-                if not self._under_way.get(conversation, True):
+                if not self._under_way.get(answer.conversation, True):
                     raise NotFound("the conversation was deleted in the meantime")
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}
             # A conversation that was not kept cannot be continued.
-            return record | gone | ({} if goes_on or not conversation else {"conversation": None})
-        return record
+            return answer.record | gone | ({} if goes_on or not answer.conversation else {"conversation": None})
+        return answer.record
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
