@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from almanaq.accounts import Account
 from almanaq.agent.response import Finished, Progress, Response
+from almanaq.bounded_dict import BoundedDict
 from almanaq.encode import expected_record, plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress
@@ -37,7 +37,7 @@ class Conversations:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
+        self._turns: BoundedDict[str, tuple[Turn, ...]] = BoundedDict(_MOST_CONVERSATIONS)
 
     def turns(self, handle: str | None) -> tuple[Turn, ...]:
         """Return the turns so far, the oldest first; none for a conversation that begins."""
@@ -46,16 +46,14 @@ class Conversations:
         with self._lock:
             if handle not in self._turns:
                 raise UsageError("no such conversation (any more): leave out `conversation` to start a new one")
-            self._turns.move_to_end(handle)
+            self._turns[handle] = self._turns.pop(handle)  # to the end of the line
             return self._turns[handle]
 
     def keep(self, handle: str | None, turns: Sequence[Turn]) -> str:
         handle = handle or secrets.token_urlsafe(12)
         with self._lock:
+            self._turns.pop(handle, None)
             self._turns[handle] = tuple(turns)[-_MOST_TURNS:]
-            self._turns.move_to_end(handle)
-            while len(self._turns) > _MOST_CONVERSATIONS:
-                self._turns.popitem(last=False)
         return handle
 
 

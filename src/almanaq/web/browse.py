@@ -233,20 +233,16 @@ class _Profile:
             else:
                 record["top"] = self._top(column)
         else:
-            filled = exp.Not(this=exp.Is(this=_column(column), expression=exp.Null()))
-            texts = self._rows(self._select(column, _column(column)).where(filled).limit(_SAMPLE))
+            texts = self._rows(self._select(column, _column(column)).where(_is_filled(column)).limit(_SAMPLE))
             record["sample"] = [_CELL.cut(plain(text)) for (text,) in texts]
         return exact_numbers(plain(record))  # type: ignore[no-any-return]
 
     def _histogram(self, column: Column, least: float, most: float) -> list[dict[str, Any]]:
         step = (most - least) / _BARS
-        value = exp.cast(_column(column), "double")
-        place = exp.Floor(
-            this=exp.Div(this=exp.paren(exp.Sub(this=value, expression=_number(least))), expression=_number(step))
-        )
-        bar = exp.Least(this=place, expressions=[_number(_BARS - 1)])
+        place = exp.Floor(this=(exp.cast(_column(column), "double") - least) / step)
+        bar = exp.Least(this=place, expressions=[exp.convert(_BARS - 1.0)])
         query = self._select(column, exp.alias_(bar, "bar"), exp.alias_(exp.Count(this=exp.Star()), "n"))
-        query = query.where(exp.Not(this=exp.Is(this=_column(column), expression=exp.Null()))).group_by(bar.copy())
+        query = query.where(_is_filled(column)).group_by(bar.copy())
         found = {int(bar): count for bar, count in self._rows(query)}
         return [
             {"from": least + step * bar, "to": least + step * (bar + 1), "rows": found.get(bar, 0)}
@@ -284,12 +280,12 @@ def _are_finite(known: dict[str, Any]) -> bool:
     return least is not None and math.isfinite(least) and math.isfinite(most)
 
 
-def _number(value: float) -> exp.Expr:
-    return exp.convert(float(value))
-
-
 def _column(column: Column) -> exp.Column:
     return exp.column(exp.to_identifier(column.name, quoted=True))
+
+
+def _is_filled(column: Column) -> exp.Expr:
+    return _column(column).is_(exp.null()).not_()
 
 
 def _sortable(relation: Relation, name: str) -> Column:
@@ -328,8 +324,8 @@ def _condition(written: str, names: Collection[str], find: Callable[[str], tuple
         place = exp.StrPosition(this=text, substr=exp.Literal.string(value.lower()))
         return exp.GT(this=place, expression=exp.Literal.number(0))
     if not value:
-        missing = exp.Is(this=column, expression=exp.Null())
-        return exp.Not(this=missing) if operator == "!=" else missing
+        missing = column.is_(exp.null())
+        return missing.not_() if operator == "!=" else missing
     known = next((each for start, each in _TAKES.items() if start.match(kind)), None)
     if known is not None and not kind.endswith("[]"):
         read, takes = known

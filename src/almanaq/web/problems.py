@@ -138,19 +138,13 @@ def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[s
         more["partial"] = partial
     if suql is not None:
         more["suql"] = suql
-    return Problem(status_of(error), type(error).__name__, message, more)
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
+    return Problem(error.status if isinstance(error, Refused) else status, type(error).__name__, message, more)
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
     """Return whether a piece of work failed because the process may hold no more memory, or begin no more threads."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
-
-
-def status_of(error: AlmanaqError) -> int:
-    """Return the HTTP status of an error."""
-    if isinstance(error, Refused):
-        return error.status
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
 
 
 def _position(error: AlmanaqError, suql: str | None) -> dict[str, int] | None:

@@ -177,7 +177,11 @@ def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -
     Args:
         tree: the query that gave the table, bound; its further columns are no concern of whoever sees the table.
     """
-    found = column_kinds(catalog, tree)[: table.num_columns]
+    select = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    items = select.selects[: table.num_columns] if isinstance(select, exp.Select) else []
+    found = [_kind(catalog, item) for item in items]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
     columns = []
@@ -209,15 +213,8 @@ def type_name(kind: pa.DataType) -> str:
     return _NAMES.get(str(kind), str(kind))
 
 
-def column_kinds(catalog: Catalog, tree: exp.Expr | None) -> list[str]:
-    """Return what each column of a bound query is made of."""
-    select = tree
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    return [_kind(catalog, item) for item in select.selects] if isinstance(select, exp.Select) else []
-
-
 def _kind(catalog: Catalog, item: exp.Expr) -> str:
+    """Return what a column of a bound query is made of."""
     if any(is_model_call(call) for call in item.find_all(exp.Anonymous)):
         return "answer"
     bare = item.unalias()
