@@ -45,21 +45,8 @@ from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.text_functions import may_read_texts
 from almanaq.users import User
+from almanaq.web import records
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
-from almanaq.web.records import (
-    CAP,
-    MOST_ROWS,
-    all_columns,
-    bind_query,
-    client_record,
-    columns_of_reply,
-    columns_read,
-    count_in_utf16,
-    describe_columns,
-    estimate_record,
-    lead_of,
-    may_see,
-)
 from almanaq.web.store import Answer, AnswerStore, Columns, new_id, pack_rows
 from almanaq.web.supervisor import Worker
 
@@ -166,7 +153,7 @@ class Service:
         connection = self.connection.for_user(user)
         rights = "" if connection is self.connection else f"-{hash_rights(connection.catalog)}"
         connection = self._connections.setdefault(rights, connection)
-        store = self.store.of_source(self.store.source + rights, partial(may_see, connection))
+        store = self.store.of_source(self.store.source + rights, partial(records.may_see, connection))
         account = Account(user, ledger, self.account.log)
         return Service(self.source, connection, store, self.limits, self.worker, account, self._server)
 
@@ -223,7 +210,7 @@ class Service:
             before = None if origin is None else self.store.get(origin.answer)
             if origin is not None and before is None:
                 raise NotFound("no such answer (any more): leave out `of`")
-            if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
+            if plan is not None and records.estimate_record(self.connection, suql, params)["plan"] != plan:
                 raise PlanChanged
             id, emit = new_id(), _ProgressEmitter(emit, suql)
             emit("start", {"id": id, "link": link(id)})
@@ -238,9 +225,9 @@ class Service:
                 except AlmanaqError as error:
                     known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            tree = bind_query(self.connection.engine, suql, params)
+            tree = records.bind_query(self.connection.engine, suql, params)
             record = self._describe_result(result, tree, cited) | {"id": id, "link": link(id), "suql": suql, **more}
-            shown = columns_read(self.connection, tree, (*result.evidence, result.unknown))
+            shown = records.columns_read(self.connection, tree, (*result.evidence, result.unknown))
             columns: Columns | None = shown
             conversation = ""
             if origin is not None and before is not None:
@@ -260,7 +247,7 @@ class Service:
 
         def work(_: Emit) -> dict[str, Any]:
             try:
-                found = exact_numbers(estimate_record(self.connection, suql, params))
+                found = exact_numbers(records.estimate_record(self.connection, suql, params))
             except AlmanaqError as error:
                 raise Failed(problem_of(error, suql=suql).record()) from error
             assert isinstance(found, dict)
@@ -280,11 +267,11 @@ class Service:
                     raise Failed(problem_of(error, suql=suql).record()) from error
             record = why_not_record(found)
             for condition in record["conditions"]:
-                condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
+                condition["evidence"] = [records.count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
             record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
             # The key may name columns that the query does not.
-            columns, model = all_columns(self.connection), self.connection.models.name
+            columns, model = records.all_columns(self.connection), self.connection.models.name
             answer = Answer(id, "", "why-not", suql, model, record, columns=columns)
             return self._keep(answer, cited, [condition.evidence for condition in found.conditions])
 
@@ -344,15 +331,15 @@ class Service:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
         connection, columns, tree = self.connection, [], None
         if response.suql is not None:
-            tree = bind_query(connection.engine, connection.agent.as_run(response.suql))
+            tree = records.bind_query(connection.engine, connection.agent.as_run(response.suql))
         if response.table is not None and response.suql is not None:
-            columns = describe_columns(connection.catalog, tree, response.table)
+            columns = records.describe_columns(connection.catalog, tree, response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         named |= {"asked": response.asked} if response.asked else {}
-        record = client_record(response_record(response), cited, columns, len(response.rows)) | named
-        record |= {"keys": _row_keys(response, len(record["rows"])), "lead": lead_of(record)}
+        record = records.client_record(response_record(response), cited, columns, len(response.rows)) | named
+        record |= {"keys": _row_keys(response, len(record["rows"])), "lead": records.lead_of(record)}
         record |= {"stopped": True} if response.stopped else {}
-        shown = columns_of_reply(connection, response, tree)
+        shown = records.columns_of_reply(connection, response, tree)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
@@ -377,11 +364,11 @@ class Service:
         found = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
         if not isinstance(found, Result):
             return None
-        return self._describe_result(found, bind_query(self.connection.engine, found.suql, params), cited)
+        return self._describe_result(found, records.bind_query(self.connection.engine, found.suql, params), cited)
 
     def _describe_result(self, result: Result, tree: exp.Expr | None, cited: CitedTexts) -> dict[str, Any]:
-        columns = describe_columns(self.connection.catalog, tree, result.table)
-        return client_record(result_record(result, MOST_ROWS), cited, columns, len(result))
+        columns = records.describe_columns(self.connection.catalog, tree, result.table)
+        return records.client_record(result_record(result, records.MOST_ROWS), cited, columns, len(result))
 
     def _keep(
         self,
@@ -467,8 +454,8 @@ def _row_keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
 def _rows_event(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
     record = _without_kind(event_record(event))
-    rows = CAP.fit(exact_numbers(record["rows"])).rows
-    evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    rows = records.CAP.fit(exact_numbers(record["rows"])).rows
+    evidence = [[records.count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
 
 
@@ -502,6 +489,6 @@ def open_service(
     shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
-        file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+        file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(records.may_see, connection)
     )
     return Service(shown, connection, store, limits or Limits(), worker or Worker(), Account(log=log))
