@@ -94,8 +94,9 @@ class Option:
         if value is None:
             return
         name = "path" if self.metavar == "FILE" else self.annotation.removesuffix(" | None")
-        if name in _TYPES and not (type_ := _TYPES[name]).holds(value):
-            raise UsageError(f"{self.name}: {value!r} is not {type_.words}")
+        words, holds = _TYPES.get(name, ("", lambda _: True))
+        if not holds(value):
+            raise UsageError(f"{self.name}: {value!r} is not {words}")
         if self.choices and value not in self.choices:
             raise UsageError(f"{self.name}: {value!r} is unknown{suggest(str(value), list(self.choices))}")
         if name not in _TYPES or (self.least is None and self.above is None):
@@ -212,25 +213,20 @@ def _option(default: Any, help: str, **declared: Any) -> Any:
     return field(default=_Unset(default), metadata={"option": Option(default=default, help=help, **declared)})
 
 
-@dataclass(frozen=True, slots=True)
-class _Type:
-    """A type of options: what it is called in messages, and whether a value is of it."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
-
-_NUMBER = _Type("a number", lambda value: isinstance(value, Real | Decimal))
-_TYPES: Mapping[str, _Type] = {
+_NUMBER: tuple[str, Callable[[Any], bool]] = ("a number", lambda value: isinstance(value, Real | Decimal))
+_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "int": _NUMBER,
     "float": _NUMBER,
-    "bool": _Type("True or False", lambda value: not isinstance(value, str) and value in (True, False)),
-    "str": _Type("text", lambda value: isinstance(value, str)),
-    "path": _Type("a path", lambda value: isinstance(value, str | PathLike)),
-    "Accuracy": _Type("an almanaq.Accuracy", lambda value: isinstance(value, Accuracy)),
-    "Sequence[str]": _Type("a list of texts", lambda value: isinstance(value, Collection) and type(value) is not str),
+    "bool": ("True or False", lambda value: not isinstance(value, str) and value in (True, False)),
+    "str": ("text", lambda value: isinstance(value, str)),
+    "path": ("a path", lambda value: isinstance(value, str | PathLike)),
+    "Accuracy": ("an almanaq.Accuracy", lambda value: isinstance(value, Accuracy)),
+    "Sequence[str]": ("a list of texts", lambda value: isinstance(value, Collection) and type(value) is not str),
 }
-"""By the annotations of options; those of models and the like are checked where they are opened."""
+"""What a type is called in messages, and whether a value is of it, by the annotations of options.
+
+Those of models and the like are checked where they are opened.
+"""
 
 _COPIED = "(copied)"
 """Marks, among the choices given, that `replace` hands on values that nobody may have given."""

@@ -268,18 +268,15 @@ class Tools:
         trace, count = result.trace, len(result)
         more = " and more" if trace.partial and not stopped else ""
         return self._fit_record(
+            result,
             trace,
-            result.rows[:most],
-            result.evidence,
+            most,
             status="partial" if stopped else "answered" if count else "no_result",
             answer=f"{count:,} row{'' if count == 1 else 's'}{more}",
             suql=caps.clip(given["suql"]),
-            columns=list(result.columns),
-            truncated=trace.partial,
             searched="",
             relaxed=None,
             warnings=caps.clip_warnings([*([stopped] if stopped else []), *trace.warnings]),
-            unknown=caps.unknown_records(result.unknown),
         )
 
     def _ask(self, given: Arguments, emit: Emit) -> Record:
@@ -291,28 +288,27 @@ class Tools:
         most = given.get("max_rows", 20)
         trace = response.trace or Trace()
         return self._fit_record(
+            response,
             trace,
-            response.rows[:most],
-            response.evidence,
+            most,
             status=response.status,
             answer=caps.clip(response.answer),
             suql=None if response.suql is None else caps.clip(response.suql),
-            columns=list(response.columns),
-            truncated=len(response.rows) > most or trace.partial,
             searched=caps.clip(response.searched, 1_000),
             relaxed=None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
             warnings=caps.clip_warnings(trace.warnings),
-            unknown=caps.unknown_records(response.unknown),
             conversation=self.conversations.keep(handle, (*turns, response.turn())),
         )
 
-    def _fit_record(self, trace: Trace, rows: Sequence[Any], evidence: Sequence[Any], **record: Any) -> Record:
-        """Return the record of a result with what it took, and with as many rows as fit."""
+    def _fit_record(self, found: Result | Response, trace: Trace, most: int, **record: Any) -> Record:
+        """Return the record of a result or a reply with what it took, and with as many of its `most` rows as fit."""
         named = ("cached_calls", "unknown_calls", "unknown_answers", "input_tokens", "output_tokens", "exact")
         cost = {"calls": trace.text_calls, **{name: getattr(trace, name) for name in named}}
         cost |= {"money": plain(trace.money), "seconds": round(trace.seconds, 3)}
-        record |= {"next": None, "cost": self.account.with_budgets_left(cost), "notice": NOTICE}
-        fitted = caps.fit_record(record, rows, evidence)
+        record |= {"columns": list(found.columns), "truncated": len(found.rows) > most or trace.partial}
+        record |= {"unknown": caps.unknown_records(found.unknown), "next": None}
+        record |= {"cost": self.account.with_budgets_left(cost), "notice": NOTICE}
+        fitted = caps.fit_record(record, found.rows[:most], found.evidence)
         if fitted["truncated"]:
             fitted["next"] = (
                 f"Only {len(fitted['rows'])} rows are shown: select fewer columns, narrow the conditions, or page with "

@@ -58,9 +58,6 @@ def create_app(
     mounts = mounts or {}
     mounted = [*mounts.values()]
 
-    def end_longest_job() -> None:
-        runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
-
     async def end() -> None:
         await runner.close(Refused(503, "the server is shutting down: try again later"))
 
@@ -71,8 +68,10 @@ def create_app(
                 stack.push_async_callback(getattr(each, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = (lambda: os._exit(GIVES_BACK)) if service.worker.health is not None else None  # to be restarted
-            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
-            stack.callback(looking.cancel)
+            watch = MemoryWatch(
+                lambda: runner.running, lambda: runner.end_oldest(Refused(503, _SHORT_OF_MEMORY)), leave
+            )
+            stack.callback(asyncio.ensure_future(watch.look()).cancel)
             yield
             await end()
 

@@ -205,16 +205,12 @@ class _Profile:
 
     def count(self) -> tuple[int, dict[str, dict[str, Any]]]:
         """Return the number of rows, and for each column its counts and bounds; one scan."""
-        items: list[exp.Expr] = [exp.Count(this=exp.Star())]
-        places: list[tuple[str, str]] = []
-        for column in self._relation.columns:
-            for what, item in _measures(column):
-                places.append((column.name, what))
-                items.append(item)
+        measured = [(column.name, *each) for column in self._relation.columns for each in _measures(column)]
+        items = [exp.Count(this=exp.Star()), *(item for _, _, item in measured)]
         named = [exp.alias_(item, f"m{number}") for number, item in enumerate(items)]
         rows, *values = self._rows(self._select(None, *named))[0]
         known: dict[str, dict[str, Any]] = {}
-        for (name, what), value in zip(places, values, strict=True):
+        for (name, what, _), value in zip(measured, values, strict=True):
             known.setdefault(name, {})[what] = value
         return rows, known
 
