@@ -13,6 +13,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -272,36 +273,21 @@ def read_tables(
     """
     from almanaq.corpus.files.listing import as_path, is_web
     from almanaq.corpus.schema_places import PrivateTablesError
-    from almanaq.engines.open_source import is_url
+    from almanaq.engines.open_source import is_url, open_database
+    from almanaq.engines.table_corpus import LARGE_BYTES, ROWS, database_corpus, read_corpus
 
-    in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
-    if not in_text:
-        return _read_database(source, schema, allow_http=allow_http, separate=separate)
-    assert isinstance(source, str | os.PathLike)
-    folder = as_path(source)
-    if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
-        if schema is not None:
-            raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
-        opened = import_bench("corpus_folder", f"the dataset folder {folder}").open_corpus_folder(folder)
-        corpus: Corpus = opened.corpus()
-        return corpus
-    if schema is not None:
-        return _read_database(source, schema, allow_http=allow_http, separate=separate)
-    from almanaq.engines.table_corpus import read_corpus
-
-    try:
-        return read_corpus(str(source), allow_http=allow_http, separate=separate)
-    except PrivateTablesError:
-        return _read_database(source, None, allow_http=allow_http, separate=separate)
-
-
-def _read_database(
-    source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool, separate: bool
-) -> Corpus:
-    """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
-    from almanaq.engines.open_source import open_database
-    from almanaq.engines.table_corpus import LARGE_BYTES, ROWS, database_corpus
-
+    if isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source))):
+        folder = as_path(source)
+        if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
+            if schema is not None:
+                raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
+            opened = import_bench("corpus_folder", f"the dataset folder {folder}").open_corpus_folder(folder)
+            corpus: Corpus = opened.corpus()
+            return corpus
+        if schema is None:
+            with suppress(PrivateTablesError):
+                return read_corpus(str(source), allow_http=allow_http, separate=separate)
+    # Of a file or folder all rows are read, unless it is large, and its tables are named as `read_corpus` names them.
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http, separate=separate)
     path = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None

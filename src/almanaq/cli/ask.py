@@ -159,8 +159,8 @@ def chat(
         prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
         offered = False
         while (question := _read_question(prompt, offered)) is not None:
-            if (file := find_export(question)) is not None:
-                warn([_export(connection, named, last, file)])
+            if (export := _EXPORT.fullmatch(question)) is not None:
+                warn([_export(connection, named, last, export[1].strip("\"'“”"))])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
             offered = bool(response.readings)
@@ -171,12 +171,6 @@ def chat(
                 warn([str(response.error)])
             else:
                 out.print()
-
-
-def find_export(question: str) -> str | None:
-    """Return the file that a line asks to write the rows to; None for any other line."""
-    found = _EXPORT.fullmatch(question)
-    return None if found is None else found[1].strip("\"'“”")
 
 
 def _export(connection: Connection, source: str, response: Response | None, file: str) -> str:

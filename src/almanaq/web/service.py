@@ -24,9 +24,9 @@ from almanaq.agent.queries import query_tree
 from almanaq.agent.response import Finished, QueryWritten, Response, RowsFound
 from almanaq.bounded_dict import BoundedDict
 from almanaq.encode import (
-    event_record,
     exact_numbers,
     expected_record,
+    plain,
     response_record,
     result_record,
     why_not_record,
@@ -184,7 +184,7 @@ class Service:
                         elif isinstance(event, RowsFound):
                             emit("rows", _rows_event(event, cited))
                         else:
-                            emit(event.kind, _without_kind(event_record(event)))
+                            emit(event.kind, plain(event))
                             if isinstance(event, QueryWritten):
                                 self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
                 return self._keep_reply(id, own, response, cited, earlier)
@@ -453,14 +453,10 @@ def _row_keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
 
 def _rows_event(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
-    record = _without_kind(event_record(event))
+    record = plain(event)
     rows = records.CAP.fit(exact_numbers(record["rows"])).rows
     evidence = [[records.count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
-
-
-def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name != "kind"}
 
 
 FILE = "answers.sqlite"
