@@ -11,7 +11,7 @@ import datetime
 import json
 import uuid
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import exc, pool, types
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -19,10 +19,8 @@ from sqlalchemy.dialects.postgresql import base as postgresql
 from sqlalchemy.engine.default import DefaultDialect
 
 from almanaq.options import OPTIONS
+from almanaq.suql.catalog.relations import Column, Relation
 from almanaq.suql.syntax.literals import literal
-
-if TYPE_CHECKING:
-    from almanaq.suql.catalog.relations import Column, Relation
 
 Record = dict[str, Any]
 _SCHEMA = "main"

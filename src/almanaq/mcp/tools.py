@@ -8,26 +8,23 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from almanaq.accounts import Account
+from almanaq.agent.history import Turn
 from almanaq.agent.response import Finished, Progress, Response
 from almanaq.bounded_dict import BoundedDict
+from almanaq.connection import Connection
 from almanaq.encode import expected_record, plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress
 from almanaq.mcp import caps
 from almanaq.mcp.declared import NOTICE
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Result, Trace
 from almanaq.text.sql_literals import quote
-
-if TYPE_CHECKING:
-    from almanaq.agent.history import Turn
-    from almanaq.connection import Connection
-    from almanaq.options import Options
-
 
 _MOST_CONVERSATIONS, _MOST_TURNS = 200, 50
 

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -16,17 +15,14 @@ from starlette.exceptions import HTTPException
 from almanaq.accounts import AuditLog, read_relations
 from almanaq.errors import AlmanaqError
 from almanaq.jobs import JobRunner, start_threads
+from almanaq.users import User
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Message, Receive, Scope, Send
 from almanaq.web.problems import Problem, Refused, problem_of
+from almanaq.web.service import Service
 from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem_response
 from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
-
-if TYPE_CHECKING:
-    from almanaq.users import User
-    from almanaq.web.service import Service
-
 
 _SHORT_OF_MEMORY = (
     "the server ran out of memory and ended the longest-running request: ask for less, or try again later"

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from almanaq.encode import clip
 from almanaq.jobs import Emit, Job
+from almanaq.options import Options
 from almanaq.web.problems import Failed, NotFound, Refused
 from almanaq.web.records import all_columns, draw_kept
+from almanaq.web.service import Service
 from almanaq.web.store import Answer, Columns, new_id
-
-if TYPE_CHECKING:
-    from almanaq.options import Options
-    from almanaq.web.service import Service
 
 _ROWS = 200
 """Rows of a pinned answer that a board shows."""

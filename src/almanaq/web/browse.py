@@ -11,12 +11,14 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.agent.linking.joins import table_of
 from almanaq.completion import complete
+from almanaq.connection import Connection
 from almanaq.encode import exact_numbers, plain
 from almanaq.errors import OperationalError, PrivateColumnError, UnknownNameError, first_line, suggest
 from almanaq.options import Options
@@ -27,11 +29,6 @@ from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, bind_query, describe_columns, type_name
 from almanaq.web.store import read_parquet, write_parquet
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from almanaq.connection import Connection
 
 SECONDS = 15.0
 _CELL = replace(CAP, cell=300)
@@ -137,7 +134,6 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
 def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> pa.ChunkedArray:
     import duckdb
     import numpy as np
-    import pyarrow as pa
 
     from almanaq.engines.duckdb.session import open_instance
 

@@ -9,31 +9,27 @@ import json
 import re
 import urllib.parse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.agent.responder import MORE_BELOW
+from almanaq.agent.response import Response
 from almanaq.charts.choose import DrawnKind, draw_columns
+from almanaq.connection import Connection
 from almanaq.display import label_column
 from almanaq.encode import CsvWriter, RecordCap, exact_numbers, expected_record, plain
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.suql.catalog.lineage import origins
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.engine import Engine
+from almanaq.suql.execution.evidence import CitedTexts
+from almanaq.suql.result import Evidence, UnknownAnswer
 from almanaq.suql.result_values import python_rows
 from almanaq.suql.text_functions import is_model_call
 from almanaq.web.problems import NotFound, Refused
 from almanaq.web.store import Answer, Columns, read_parquet
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from almanaq.agent.response import Response
-    from almanaq.connection import Connection
-    from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.evidence import CitedTexts
-    from almanaq.suql.result import Evidence, UnknownAnswer
-
 
 CAP = RecordCap(size=1_000_000, cell=16_000, measure=lambda text: len(text.encode("utf-8", "surrogatepass")))
 """What a response may hold; its size is in bytes."""
@@ -194,8 +190,6 @@ def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -
 
 def type_name(kind: pa.DataType) -> str:
     """Return an Arrow type as PostgreSQL calls it."""
-    import pyarrow as pa
-
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return type_name(kind.value_type) + "[]"
     if pa.types.is_dictionary(kind):

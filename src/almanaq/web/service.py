@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -23,6 +24,7 @@ from almanaq.agent.describe import describe, name_counted
 from almanaq.agent.queries import query_tree
 from almanaq.agent.response import Finished, QueryWritten, Response, RowsFound
 from almanaq.bounded_dict import BoundedDict
+from almanaq.connection import Connection
 from almanaq.encode import (
     exact_numbers,
     expected_record,
@@ -49,12 +51,6 @@ from almanaq.web import records
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
 from almanaq.web.store import Answer, AnswerStore, Columns, new_id, pack_rows
 from almanaq.web.supervisor import Worker
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from almanaq.connection import Connection
-
 
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000

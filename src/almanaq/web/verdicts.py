@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from almanaq.connection import Connection
 from almanaq.errors import QueryError
 from almanaq.web.problems import NotFound
 from almanaq.web.store import (
@@ -25,9 +26,6 @@ from almanaq.web.store import (
     verdicts_of,
     verdicts_on,
 )
-
-if TYPE_CHECKING:
-    from almanaq.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
