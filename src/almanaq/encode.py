@@ -214,8 +214,7 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
     >>> evidence_record(Evidence("dogs", "7", "about", 0, 0, "Rex is friendly.", "friendly?"))["quote"]
     'Rex is friendly.'
     """
-    record = plain(evidence)
-    assert isinstance(record, dict)
+    record: dict[str, Any] = plain(evidence)
     del record["by_row"]  # how people count the row; a program finds it by its key
     return record
 
@@ -231,7 +230,7 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     >>> trace_record(Trace(text_calls=2, columns_sent=(("about", 2),)))["columns_sent"]
     [{'column': 'about', 'cells': 2}]
     """
-    record = plain(trace)
+    record: dict[str, Any] = plain(trace)
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links
     ]
@@ -239,7 +238,6 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     if trace.inference is None:
         del record["inference"]
     record["columns_sent"] = [{"column": column, "cells": cells} for column, cells in trace.columns_sent]
-    assert isinstance(record, dict)
     return record
 
 
@@ -267,7 +265,7 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class CappedRows:
     """The rows that fit, each with its quotes, and how many of their cells were cut."""
 
@@ -322,7 +320,6 @@ class RecordCap:
         while rows and most > _LEAST_CELL and self.size_of([self.cut(value, most) for value in rows[0]]) + 6 > left:
             most //= 2
         kept = CappedRows([], [], 0)
-        cells_cut = 0
         for number, row in enumerate(rows):
             cells = [self.cut(value, most) for value in row]
             cited = list(quotes[number]) if number < len(quotes) else []
@@ -333,9 +330,9 @@ class RecordCap:
                 break
             kept.rows.append(cells)
             kept.quotes.append(cited)
-            cells_cut += sum(cell is not value for cell, value in zip(cells, row, strict=True))
+            kept.cells_cut += sum(cell is not value for cell, value in zip(cells, row, strict=True))
             left -= taken
-        return dataclasses.replace(kept, cells_cut=cells_cut)
+        return kept
 
     def lead(self, items: Sequence[Any], size: int) -> list[Any]:
         kept: list[Any] = []

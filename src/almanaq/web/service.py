@@ -243,10 +243,9 @@ class Service:
 
         def work(_: Emit) -> dict[str, Any]:
             try:
-                found = exact_numbers(records.estimate_record(self.connection, suql, params))
+                found: dict[str, Any] = exact_numbers(records.estimate_record(self.connection, suql, params))
             except AlmanaqError as error:
                 raise Failed(problem_of(error, suql=suql).record()) from error
-            assert isinstance(found, dict)
             return found
 
         return Job(self._log("explain", work, query=suql), self.limits.deadline)
