@@ -135,7 +135,7 @@ class BatchingReader:
             return await self._reader.read(call)
         if (cached := await self._find(call)) is not None:
             return cached
-        turns = (await self._groups.get()).turns
+        turns = self._groups.get().turns
         if self._is_void(str(kind[0])):
             record_count("asked_singly")
             reply = await self._reader.read(call)
@@ -151,7 +151,7 @@ class BatchingReader:
         return await (self._reader.read_cached(call) if self._group_key(call) is None else self._find(call))
 
     async def _find(self, call: TextCall) -> TextReply | None:
-        turns = (await self._groups.get()).turns
+        turns = self._groups.get().turns
         cached = None if turns is None else await turns.find(_item_key(self._model, call))
         if cached is None:
             return None
@@ -161,7 +161,7 @@ class BatchingReader:
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
         """Let requests wait, for a moment, while more calls are being prepared: they fill before they are sent."""
-        groups = await self._groups.get()
+        groups = self._groups.get()
         groups.held += 1
         try:
             yield
@@ -185,7 +185,7 @@ class BatchingReader:
         return None
 
     async def _join_group(self, kind: tuple[object, ...], call: TextCall) -> TextReply:
-        groups = (await self._groups.get()).open
+        groups = self._groups.get().open
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group()
@@ -206,7 +206,7 @@ class BatchingReader:
             raise
 
     async def _run_group(self, kind: tuple[object, ...], group: _Group) -> None:
-        groups, window = await self._groups.get(), self._batching.window
+        groups, window = self._groups.get(), self._batching.window
         until = asyncio.get_running_loop().time() + _MOST_HELD
         while True:
             with contextlib.suppress(TimeoutError):

@@ -284,42 +284,28 @@ class MeteredModel:
             if usual is not None and usual < prompt.max_output_tokens:
                 short = replace(prompt, max_output_tokens=usual)
                 forms.append((short, self._estimate_maximum(short)))
-        asked, most = await self._reserve_form(forms, limits)
-        try:
-            return await self._make_call(asked, most, limits)
-        except FailedCall as failure:
-            if not failure.cut or asked is prompt:
-                raise
-        _, most = await self._reserve_form([(prompt, self._estimate_maximum(prompt))], limits)
-        return await self._make_call(prompt, most, limits)
-
-    async def _reserve_form(
-        self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]
-    ) -> tuple[Prompt, Usage]:
-        """Wait until one of the forms of a request, in order of preference, fits beside the calls in flight."""
-        wait = 0.005
         while True:
-            for form in forms:
-                if _reserve(limits, form[1], last=form is forms[-1]):
-                    return form
-            # Polled, as calls settle in any loop and an asyncio.Event belongs to one; of a batch, thousands may wait.
-            await asyncio.sleep(wait)
-            wait = min(wait * 1.1, 1.0)
-
-    async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
-        # A cancelled call may have reached the server and been charged for.
-        spent, sure = _ONE_CALL, False
-        try:
-            completion = await self._model.complete(prompt)
-            spent, sure = completion.usage, True
-            return completion
-        except FailedCall as failure:
-            spent, sure = failure.usage, failure.sure
-            raise
-        finally:
-            for budget in limits:
-                budget.settle(most, spent, sure=sure)
-            record_usage(self.name, spent, purpose=prompt.name)
+            wait = 0.005
+            while (form := _reserve(limits, forms)) is None:
+                # Polled, as calls settle in any loop and an asyncio.Event belongs to one; of a batch, thousands wait.
+                await asyncio.sleep(wait)
+                wait = min(wait * 1.1, 1.0)
+            asked, most = form
+            # A cancelled call may have reached the server and been charged for.
+            spent, sure = _ONE_CALL, False
+            try:
+                completion = await self._model.complete(asked)
+                spent, sure = completion.usage, True
+                return completion
+            except FailedCall as failure:
+                spent, sure = failure.usage, failure.sure
+                if not failure.cut or asked is prompt:
+                    raise
+                forms = [(prompt, self._estimate_maximum(prompt))]
+            finally:
+                for budget in limits:
+                    budget.settle(most, spent, sure=sure)
+                record_usage(self.name, spent, purpose=prompt.name)
 
     def _estimate_maximum(self, prompt: Prompt) -> Usage:
         # The maximum, as an estimate could be too low, and the budget be exceeded.
@@ -329,20 +315,24 @@ class MeteredModel:
         return Usage(1, 0, read, output, None if self._price is None else self._price.of(read, output))
 
 
-def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
-    # With all budgets or none; only the last form of a request exceeds them.
-    held: list[Budget] = []
-    try:
-        for budget in limits:
-            if not budget.reserve(most):
-                return False
-            held.append(budget)
-        held.clear()
-        return True
-    except BudgetExceeded:
-        if last:
-            raise
-        return False
-    finally:
-        for budget in held:
-            budget.settle(most, NO_USAGE)
+def _reserve(limits: Sequence[Budget], forms: Sequence[tuple[Prompt, Usage]]) -> tuple[Prompt, Usage] | None:
+    """Reserve the first form of a request that fits beside the calls in flight, with all budgets or none.
+
+    None where that depends on these calls; raises BudgetExceeded where even the last form exceeds a budget.
+    """
+    for form in forms:
+        held: list[Budget] = []
+        try:
+            for budget in limits:
+                if not budget.reserve(form[1]):
+                    break
+                held.append(budget)
+            else:
+                return form
+        except BudgetExceeded:
+            if form is forms[-1]:
+                raise
+        finally:
+            for budget in held if len(held) < len(limits) else ():
+                budget.settle(form[1], NO_USAGE)
+    return None

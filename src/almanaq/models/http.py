@@ -208,7 +208,7 @@ class JsonServer:
         asked = "&".join(filter(None, (self._query, query)))
         url = f"{self._root}{path}?{asked}" if asked else self._root + path
         body = aiohttp.BytesPayload(data, content_type="application/json") if isinstance(data, bytes) else data
-        session = await self._sessions.get()
+        session = self._sessions.get()
         try:
             async with session.request(method, url, data=body, proxy=self._proxy, allow_redirects=False) as reply:
                 found = await self._read_body(reply, read)

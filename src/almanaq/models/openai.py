@@ -113,7 +113,7 @@ class OpenAIModel:
 
     async def ask_context(self) -> int | None:
         """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
-        async with await self._asking.get():
+        async with self._asking.get():
             if not self._has_asked:
                 self._stated_context = await self._ask_server()
                 self._has_asked = True
