@@ -24,7 +24,6 @@ from almanaq.models.text_calls import (
     MalformedReply,
     Piece,
     item_schema,
-    locate_quotes,
     parse_contents,
     parse_objects,
     typical_batch_tokens,
@@ -302,13 +301,11 @@ class BatchingReader:
         found: list[TextReply | None] = []
         for item, call in zip(names, calls, strict=True):
             try:
-                parsed = parse_contents([content.get(item) for content in contents] if fits else [None], call)
+                pieces = [Piece(n, 0, text) for n, text in enumerate(call.passages)]
+                said = [content.get(item) for content in contents] if fits else [None]
+                found.append(parse_contents(said, call, pieces))
             except MalformedReply:
                 found.append(None)
-                continue
-            quotes, dropped = locate_quotes(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
-            self._reader.dropped_quotes += dropped
-            found.append(TextReply(parsed.value, parsed.verdicts, quotes))
         return found
 
 
