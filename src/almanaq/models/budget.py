@@ -209,11 +209,9 @@ _ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", def
 _OPERATOR: ContextVar[str] = ContextVar("almanaq_operator", default="")
 
 
-@contextmanager
-def spending(budget: Budget | None = None) -> Iterator[Spending]:
+def spending(budget: Budget | None = None) -> AbstractContextManager[Spending]:
     """Record spending inside the block, in all tasks started there; accounts nest."""
-    with enter_account(Spending(budget)) as account:
-        yield account
+    return enter_account(Spending(budget))
 
 
 @contextmanager

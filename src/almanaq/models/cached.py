@@ -156,22 +156,22 @@ class ReplyCache:
 
     def drop(self, key: bytes) -> None:
         """Delete one reply."""
-        try:
-            with self._lock, self._open() as connection:
-                self._unwritten.pop(key, None)
-                connection.execute("DELETE FROM reply WHERE key = ?", (key,))
-        except UNUSABLE as problem:
-            _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
+        with self._lock:
+            self._unwritten.pop(key, None)
+            self._delete("reply WHERE key = ?", key)
 
     def release(self, key: bytes) -> None:
-        """End the lease of a request that failed."""
-        if self.file is None:
-            return
+        """End the lease of a request that failed; one that cannot be ended ends by itself."""
+        if self.file is not None:
+            with self._lock:
+                self._delete("lease WHERE key = ? AND owner = ?", key, self._owner)
+
+    def _delete(self, rows: str, *values: object) -> None:
         try:
-            with self._lock, self._open() as connection:
-                connection.execute("DELETE FROM lease WHERE key = ? AND owner = ?", (key, self._owner))
-        except UNUSABLE:
-            _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
+            with self._open() as connection:
+                connection.execute(f"DELETE FROM {rows}", values)
+        except UNUSABLE as problem:
+            _log.debug("a row of %s could not be deleted: %s", self.file, problem)
 
     def stats(self) -> CacheStats:
         """Count the replies, in total and by model. Raises SourceError where the file is damaged."""
@@ -285,15 +285,9 @@ class CacheQueue:
             cache.keep(replies, model=model)
             return [None] * len(replies)
 
-        self._looks, self._finds, self._kept = _Moment(cache.look), _Moment(cache.find), _Moment(keep)
-
-    def look(self, key: bytes) -> asyncio.Future[str | bool]:
-        """Return the future result of ReplyCache.look for a request; it raises as that does."""
-        return self._looks.add(key)
-
-    def find(self, key: bytes) -> asyncio.Future[str | None]:
-        """Return the future result of ReplyCache.find for a request; it raises as that does."""
-        return self._finds.add(key)
+        self._kept = _Moment(keep)
+        # They return the future result for one request, and raise as the cache does.
+        self.look, self.find = _Moment(cache.look).add, _Moment(cache.find).add
 
     def keep(self, key: bytes, text: str) -> asyncio.Future[None]:
         """Store a reply; the future ends once it is stored, which a cancelled caller does not prevent."""

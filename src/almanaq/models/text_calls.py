@@ -21,13 +21,8 @@ _BREAK_PATTERNS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.comp
 """Where a long passage may be cut, in order of preference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Words of one passage: `passages[passage][start : start + len(text)] == text`."""
-
-    passage: int
-    start: int
-    text: str
+Piece = Quote
+"""Words of one passage, as a quote is."""
 
 
 def split_document(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
