@@ -285,9 +285,13 @@ class BatchingReader:
             several = any(len(call.passages) > 1 for call in calls)
             documents = [list(enumerate(call.passages, 1)) for call in calls]
             values = {**prompt_values(calls[0]), "documents": documents, "several": several}
-        limit = _ITEM_OUTPUT * min(len(calls), 4)
-        prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
-        return replace(prompt, usual_output_tokens=typical_batch_tokens(calls), divisible=True)
+        return prompt_file(name).prompt(
+            values,
+            schema=item_schema(calls),
+            max_output_tokens=_ITEM_OUTPUT * min(len(calls), 4),
+            usual_output_tokens=typical_batch_tokens(calls),
+            divisible=True,
+        )
 
     def _parse_items(self, name: str, text: str, calls: Sequence[TextCall]) -> list[TextReply | None]:
         """Return what a reply says of each item; None where it says nothing that can be used."""

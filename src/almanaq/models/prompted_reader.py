@@ -200,8 +200,12 @@ class PromptedReader:
                 silent = sum((reply.usage for reply in replies if reply not in telling), Usage())
                 return replace(combined, usage=combined.usage + silent)
         values = {**prompt_values(call), "findings": findings}
-        prompt = prompt_file("combine").prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
-        prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
+        prompt = prompt_file("combine").prompt(
+            values,
+            schema=reply_schema(call),
+            max_output_tokens=self._max_output,
+            usual_output_tokens=typical_tokens(call),
+        )
         reply = await self._ask(call, prompt)
         return replace(reply, quotes=_choose_quotes(telling, reply.value), usage=usage + reply.usage)
 
@@ -268,11 +272,9 @@ class PromptedLinker:
         if same or not request.values:
             return same
         shown = most_similar(request.literal, request.values, _MAX_LINKED)
-        values: dict[str, object] = {"literal": request.literal, "column": request.column, "shown": shown}
+        values = {"literal": request.literal, "column": request.column, "shown": shown, "several": request.several}
         schema = link_schema(shown, several=request.several)
-        prompt = prompt_file("link").prompt(
-            values | {"several": request.several}, schema=schema, max_output_tokens=2048
-        )
+        prompt = prompt_file("link").prompt(values, schema=schema, max_output_tokens=2048)
         (chosen, every), _, _ = await ask_model(self._model, prompt, _parse_links)
         linked = tuple(v for v in request.values if canonical(v) in chosen)
         return AllOf(linked) if every and request.several and len(linked) > 1 else linked
