@@ -156,6 +156,15 @@ def test_a_long_document_is_read_whole_and_combined() -> None:
     assert all(passages[q.passage][q.start : q.start + len(q.text)] == q.text for q in found.quotes)
 
 
+def test_a_combination_outside_the_options_is_unreadable() -> None:
+    model = ScriptedModel(
+        {"answer": {"value": "red", "quotes": []}, "combine": {"value": "of many colours", "quotes": []}}
+    )
+    call = TextCall("answer", ("A red door. " * 400, "A red roof. " * 400), "which colour?", options=("red", "blue"))
+    found = asyncio.run(PromptedReader(model, context_tokens=2600).read(call))
+    assert (found.value, found.unreadable) == (None, True)
+
+
 def test_parts_without_information_are_not_combined() -> None:
     passages = ("word " * 4000,)
     nothing: dict[str, object] = {"value": None, "quotes": []}

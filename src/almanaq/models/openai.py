@@ -203,8 +203,6 @@ class OpenAIModel:
 
     def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
         """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
-        if usage.input_tokens < _TOKENS_CUT:
-            return
         stated = read_count(content, "usage", "prompt_tokens")
         if stated < _TOKENS_CUT:
             return

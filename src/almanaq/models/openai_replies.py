@@ -61,7 +61,7 @@ def read_count(content: object, *path: str) -> int:
         if not isinstance(content, dict):
             return 0
         content = content.get(name)
-    return int(content) if isinstance(content, int | float) and 0 < content <= _MOST_STATED else 0
+    return int(content) if isinstance(content, (int, float)) and 0 < content <= _MOST_STATED else 0
 
 
 _VALUE = re.compile(r'"value"\s*:\s*')

@@ -329,7 +329,7 @@ def typical_tokens(call: TextCall) -> int:
     """Return a length that nearly no reply to a call exceeds: what a nearly spent budget reserves."""
     if call.function == "summary" or call.type == "list":
         return _LONG_TOKENS
-    return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type not in (None, "text") else _SENTENCE_TOKENS
+    return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type != "text" else _SENTENCE_TOKENS
 
 
 def typical_batch_tokens(calls: Iterable[TextCall]) -> int:
