@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -248,20 +249,15 @@ def open_budgets() -> tuple[Budget, ...]:
 class MeteredModel:
     """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
 
-    `most_output` gives the maximum tokens of a reply, where these exceed the prompt's limit.
+    A reply may be longer than the prompt's limit where the model's `most_output_tokens` says so.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        budget: Budget | None = None,
-        price: Price | None = None,
-        *,
-        most_output: Callable[[Prompt], int] | None = None,
-    ) -> None:
+    def __init__(self, model: LanguageModel, budget: Budget | None = None, price: Price | None = None) -> None:
         self.name = model.name
         self._model, self.budget, self._price = model, budget or Budget(), price
-        self._most_output = most_output or (lambda prompt: prompt.max_output_tokens)
+        self._most_output: Callable[[Prompt], int] = getattr(
+            model, "most_output_tokens", attrgetter("max_output_tokens")
+        )
 
     @property
     def usage(self) -> Usage:
