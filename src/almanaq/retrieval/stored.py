@@ -180,47 +180,41 @@ def update_index(
     """Update an index to the state of a corpus; only changed tables are indexed and embedded, by its own embedder."""
     open_index(folder)  # raises before a folder without an index is touched
     with lock_folder(folder):
-        return _update(corpus, folder, progress, store)
-
-
-def _update(
-    corpus: Corpus, folder: Path, progress: Progress | None, store: VectorStore | None
-) -> tuple[StoredIndex, IndexChange]:
-    index = open_index(folder)
-    recipe = index.recipe
-    if recipe.embedder != (store.embedder.name if store else ""):
-        raise UsageError(
-            f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
-        )
-    known = _list_tables(index)
-    writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
-    added, seen = 0, set[TableId]()
-    stale: list[tuple[int, int]] = []
-    for number, table in enumerate(check_distinct(corpus), 1):
-        seen.add(table.id)
-        before = known.get(table.id)
-        if before is None or before[2] != digest(table, recipe.fields):
-            writer.add(table)
-            added += before is None
-            stale.extend([before[:2]] if before else [])
-        if progress is not None:
-            progress(number, len(corpus))
-    gone = [place[:2] for table, place in known.items() if table not in seen]
-    change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
-    if len(writer) + len(gone) == 0:
-        remove_leftovers(folder, [each.name for each in index.named])
-        return index, change
-    if len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
-        return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
-    named = []
-    for number, old in enumerate(index.named):
-        places = [place for segment, place in (*stale, *gone) if segment == number]
-        named.append(replace(old, dead=np.union1d(old.dead, places).astype(np.int64)))
-    if len(writer):
-        named.append(_write_segment(writer, folder)[0])
-    several = len({table.database for table in seen}) > 1
-    write_manifest(folder, recipe.to_record(), several, index.means, named)
-    return open_index(folder), change
+        index = open_index(folder)
+        recipe = index.recipe
+        if recipe.embedder != (store.embedder.name if store else ""):
+            raise UsageError(
+                f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
+            )
+        known = _list_tables(index)
+        writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
+        added, seen = 0, set[TableId]()
+        stale: list[tuple[int, int]] = []
+        for number, table in enumerate(check_distinct(corpus), 1):
+            seen.add(table.id)
+            before = known.get(table.id)
+            if before is None or before[2] != digest(table, recipe.fields):
+                writer.add(table)
+                added += before is None
+                stale.extend([before[:2]] if before else [])
+            if progress is not None:
+                progress(number, len(corpus))
+        gone = [place[:2] for table, place in known.items() if table not in seen]
+        change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
+        if len(writer) + len(gone) == 0:
+            remove_leftovers(folder, [each.name for each in index.named])
+            return index, change
+        if len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
+            return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
+        named = []
+        for number, old in enumerate(index.named):
+            places = [place for segment, place in (*stale, *gone) if segment == number]
+            named.append(replace(old, dead=np.union1d(old.dead, places).astype(np.int64)))
+        if len(writer):
+            named.append(_write_segment(writer, folder)[0])
+        several = len({table.database for table in seen}) > 1
+        write_manifest(folder, recipe.to_record(), several, index.means, named)
+        return open_index(folder), change
 
 
 def open_index(folder: Path) -> StoredIndex:
