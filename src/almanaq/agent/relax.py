@@ -215,7 +215,7 @@ class ConditionCount:
 def count_conditions(
     suql: str,
     run: RunQuery,
-    shows_private: Callable[[str], bool] = lambda _: False,
+    private_columns: Callable[[str], object] = lambda _: (),
     *,
     dialect: str = "duckdb",
     said: Mapping[str, Counter[str]] = MappingProxyType({}),
@@ -224,7 +224,7 @@ def count_conditions(
 
     Args:
         run: runs a query without text functions.
-        shows_private: returns whether the rows of a query may show private values; such values are left out.
+        private_columns: returns those whose values the rows of a query may show; such values are left out.
         dialect: sqlglot's name of the SQL that the query is written in.
         said: what the texts that were read said to each question.
     """
@@ -241,7 +241,7 @@ def count_conditions(
 
     def held(part: exp.Expr) -> tuple[str, ...]:
         query = _values_of(tree, part)
-        rows = () if query is None or shows_private(text(query)) else run(text(query)).rows
+        rows = () if query is None or private_columns(text(query)) else run(text(query)).rows
         return tuple(" ".join(str(value).split())[:_VALUE_LENGTH] for value, *_ in rows if value is not None)
 
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
