@@ -436,12 +436,11 @@ class Agent:
         self, question: str, catalog: Catalog, ran: _Executed, history: History, served: ServedQuestion
     ) -> Generator[Event, None, _Executed]:
         """Try the query without one of its conditions, then without another; return the first that finds rows."""
-        query = EmptyQuery(ran.suql, catalog)
         engine, said = self._engine, served.said
         counts = count_conditions(ran.suql, self._query, engine.private_columns, dialect=engine.dialect, said=said)
-        open_ = query.helpful(counts)
-        query.known = tuple(each.in_full() for each in counts)
-        query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
+        asked = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
+        query = EmptyQuery(ran.suql, catalog, counts, asked)
+        open_ = query.helpful()
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
             choice = relax(question, query, open_, self._language)

@@ -40,18 +40,21 @@ class RelaxedQuery:
 class EmptyQuery:
     """A query that found nothing, taken apart.
 
+    Args:
+        counts: what each condition keeps out; () where that could not be told.
+        before: the requests of earlier turns, the oldest first.
+
     Attributes:
         conditions: what its WHERE asks for, all of which must hold.
         free: indexes of those that may be left out: neither the entity asked for, nor rows that were shown, nor joins.
             Empty when there is only one condition: without it, the query would ask for everything.
-        known: what each condition keeps out, in sentences; before: the requests of earlier turns, the oldest first.
         tried: the loosened queries that found nothing either.
     """
 
-    def __init__(self, suql: str, catalog: Catalog) -> None:
-        self.suql = suql
-        self.known: tuple[str, ...] = ()
-        self.before: tuple[str, ...] = ()
+    def __init__(
+        self, suql: str, catalog: Catalog, counts: Sequence[ConditionCount] = (), before: Sequence[str] = ()
+    ) -> None:
+        self.suql, self.counts, self.before = suql, counts, before
         self.tried: tuple[str, ...] = ()
         self.dialect = catalog.dialect
         self._tree = query_tree(suql, self.dialect)
@@ -78,13 +81,10 @@ class EmptyQuery:
         columns = [self._relation.column(name) for name in names]
         return [link_column(self._relation, column) for column in columns if column is not None]
 
-    def helpful(self, counts: Sequence[ConditionCount]) -> list[int]:
-        """Return those of `free` without which rows may be found; all where `counts` is empty: nothing could be told.
-
-        Conditions on texts are assumed to hold.
-        """
-        found = {each.condition: each.rows if each.others is None else each.others for each in counts}
-        return [i for i in self.free if not counts or found.get(self.conditions[i])]
+    def helpful(self) -> list[int]:
+        """Return those of `free` without which rows may be found, as far as no text is read; all without counts."""
+        found = {each.condition: each.rows if each.others is None else each.others for each in self.counts}
+        return [i for i in self.free if not self.counts or found.get(self.conditions[i])]
 
     def without(self, i: int, replacement: str | None = None) -> str:
         """Return the query without a condition, or with another in its place."""
@@ -119,7 +119,8 @@ def relax(
     if model is not None:
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
-        prompt = relax_prompt(values | {"told": query.known, "tried": query.tried})
+        told = tuple(each.in_full() for each in query.counts)
+        prompt = relax_prompt(values | {"told": told, "tried": query.tried})
         try:
             reply = json_object(complete(model, prompt).text) or {}
         except ModelCallError:
