@@ -13,7 +13,7 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
+from almanaq.suql.catalog.sources import columns_of, find_source, holder_of
 from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of, quoted
 from almanaq.suql.text_functions import has_text, is_model_call, is_text_call, place_of
 from almanaq.values import parse_boolean
@@ -305,7 +305,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 def _shown_by(column: exp.Column, catalog: Catalog) -> list[exp.Expr]:
     """Return what a column shows of a derived table or a member of WITH, by each side of a UNION; [] of any other."""
     item = find_source(column.table, column) if column.table else None
-    made = find_cte(item) if isinstance(item, exp.Table) else item
+    made = holder_of(item) if item is not None else None
     names = columns_of(item, catalog) or [] if item is not None else []
     return [] if made is None or column.name not in names else _outputs_at(names.index(column.name), made.this)
 

@@ -59,6 +59,30 @@ def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("
     return None
 
 
+def holder_of(item: exp.Expr) -> exp.Expr | None:
+    """Return the member of WITH that an item of FROM names, or the item, which is its own; None for a relation."""
+    return find_cte(item) if isinstance(item, exp.Table) else item
+
+
+def readers_in(tree: exp.Expr) -> dict[int, list[exp.Table]]:
+    """Return the tables of a tree that name a member of WITH, by the id of the member."""
+    readers: dict[int, list[exp.Table]] = {}
+    for table in nodes_of(tree, exp.Table):
+        if (cte := find_cte(table)) is not None:
+            readers.setdefault(id(cte), []).append(table)
+    return readers
+
+
+def references_in(tree: exp.Expr) -> dict[int, list[exp.Column]]:
+    """Return the columns of a tree by the id of the item of FROM that they are of."""
+    references: dict[int, list[exp.Column]] = {}
+    for reference in nodes_of(tree, exp.Column):
+        item = find_source(reference.table, reference) if reference.table else None
+        if item is not None:
+            references.setdefault(id(item), []).append(reference)
+    return references
+
+
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
     """Return the column names of a FROM item, as the engine finds them; None when they are unknown."""
     names = _unrenamed_columns(item, catalog)
@@ -91,7 +115,7 @@ def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | No
     item = find_source(column.table, column)
     if item is None:
         return None
-    made, names = find_cte(item) if isinstance(item, exp.Table) else item, columns_of(item, catalog) or []
+    made, names = holder_of(item), columns_of(item, catalog) or []
     if made is None:
         relation = catalog.find(item.name)
         if relation is None:

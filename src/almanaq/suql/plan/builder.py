@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import find_cte, from_items, qualified
+from almanaq.suql.catalog.sources import from_items, qualified, readers_in
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import keep_grouped_readings
 from almanaq.suql.plan.first_rows import (
@@ -64,13 +64,11 @@ class CommonTables:
         if with_ is None:
             return
         self._recursive |= bool(with_.args.get("recursive"))
-        references: dict[int, list[exp.Table]] = {}
-        for named in nodes_of(query, exp.Table):
-            references.setdefault(id(find_cte(named)), []).append(named)
+        readers = readers_in(query)
         for cte in list(with_.expressions):
             name = self._name(f"cte_{cte.alias}")
-            for reference in references.get(id(cte), ()):
-                reference.set("this", quoted(name))
+            for reader in readers.get(id(cte), ()):
+                reader.set("this", quoted(name))
             cte.args["alias"].set("this", quoted(name))
             if has_text(cte.this):
                 _check_recursion(cte, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.catalog.sources import from_items, holder_of, readers_in
 from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, keys_of_groups, sets_in, windows_in
 from almanaq.suql.plan.joins import keeps_rows, rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
@@ -56,13 +56,13 @@ def mark_first_rows(tree: exp.Query) -> None:
 
     So does `SELECT … FROM (SELECT *, row_number() OVER w AS n FROM t WHERE f(a)) AS d WHERE d.n = 1`.
     """
-    read = [cte for table in nodes_of(tree, exp.Table) if (cte := find_cte(table)) is not None]
+    readers = readers_in(tree)
     for block in nodes_of(tree, exp.Select):
         ones = [each for part in conjuncts(where_of(block)) if (each := _is_one(part)) is not None]
         for item in from_items(block) if ones else ():
-            holder = item if isinstance(item, exp.Subquery) else find_cte(item) if isinstance(item, exp.Table) else None
-            inner = holder.this if holder is not None else None
-            if holder is None or not isinstance(inner, exp.Select) or sum(cte is holder for cte in read) > 1:
+            holder = holder_of(item)
+            inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
+            if holder is None or not isinstance(inner, exp.Select) or len(readers.get(id(holder), ())) > 1:
                 continue
             renamed = bool(item.alias_column_names or holder.alias_column_names)
             cut = renamed or any(inner.args.get(clause) for clause in ("distinct", "limit", "offset"))
