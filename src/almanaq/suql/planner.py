@@ -22,7 +22,7 @@ from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes
 from almanaq.suql.text_functions import expand_fields
 
@@ -156,7 +156,7 @@ class Planner:
         for part in made.parts:
             if not part.statement.has_text:
                 query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
-                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once", part.within))
+                stages.append(Materialize(part.name, query, "documents, or rows that are drawn once", part.within))
             else:
                 plan = planner._plan_texts(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]
@@ -182,11 +182,11 @@ def _reading(stage: Stage, part: Part) -> Stage:
     return replace(stage, inputs=tuple(inputs), leaves_out_unknown=stage.predicate is None)
 
 
-def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
+def _table_of(output: Output, part: Part) -> Materialize:
     purpose = "rows with their answers"
     names = unique_names(name for name, _ in part.columns)
     if isinstance(output.select, NativeQuery):
-        return NativeTable(part.name, output.select, purpose)
+        return Materialize(part.name, output.select, purpose)
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
     hidden = len(output.select.selects) - len(names)  # for evidence: the row of the block that has the quotes
     if part.reads is not None:

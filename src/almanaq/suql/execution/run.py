@@ -71,7 +71,7 @@ from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.estimate import Sharing, text_estimate
-from almanaq.suql.plan.stages import Materialize, NativeQuery, NativeTable, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage
 from almanaq.suql.result import Trace
 
 
@@ -212,9 +212,8 @@ class Run:
             self._warnings += await in_thread(self._casts.describe)
 
     async def _run_stage(self, stage: Stage) -> None:
-        if isinstance(stage, Materialize | NativeTable):
-            select = stage.query if isinstance(stage, NativeTable) else stage.select
-            self.report.rows[stage.name] = await in_thread(self._renderer.create, stage.name, select)
+        if isinstance(stage, Materialize):
+            self.report.rows[stage.name] = await in_thread(self._renderer.create, stage.name, stage.select)
         elif not isinstance(stage, TextStage):
             made = await compared(stage, self._context.vectors, self._session, self._renderer)
             await in_thread(self._renderer.store, stage.name, made)

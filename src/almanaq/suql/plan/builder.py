@@ -33,7 +33,7 @@ from almanaq.suql.plan.sites import (
     text_unit,
     where_of,
 )
-from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock
+from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock, selects_of
 from almanaq.suql.plan.text_blocks import (
     KEEPS_UNKNOWN,
     Marked,
@@ -82,7 +82,7 @@ class CommonTables:
 
     def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
         if isinstance(stage, Materialize):
-            return replace(stage, select=self.attach(stage.select))
+            return replace(stage, select=self.attach(*selects_of(stage)))
         if not isinstance(stage, TextBlock):
             return stage  # it reads tables that were made before
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]

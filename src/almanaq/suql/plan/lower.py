@@ -96,7 +96,7 @@ def _check_computed(select: exp.Query) -> None:
 
 def _with_last_inside(plan: Plan) -> Plan:
     last = plan.stages[-1] if plan.stages else None
-    if not isinstance(last, Materialize):
+    if not isinstance(last, Materialize) or not isinstance(last.select, exp.Query):
         return plan
     if (renamed := _renamed(plan.output.tree, last)) is not None:
         return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=renamed))

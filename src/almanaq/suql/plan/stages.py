@@ -155,21 +155,14 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Materialize:
-    name: str
-    select: exp.Query
-    purpose: str
-
-
-@dataclass(frozen=True, slots=True)
-class NativeTable:
-    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table.
+    """A SQL stage: the rows of a query become a temporary table.
 
     Attributes:
-        within: the table of which it has no more rows; "" where that is not known.
+        within: the table of which it has no more rows; "" where only the query tells.
     """
 
     name: str
-    query: NativeQuery
+    select: exp.Query | NativeQuery
     purpose: str
     within: str = ""
 
@@ -299,16 +292,14 @@ class Output:
 
 
 LogicalStage = Materialize | TextBlock | SimilarityStage | SimilarityJoin
-Stage = Materialize | NativeTable | TextStage | SimilarityStage | SimilarityJoin
+Stage = Materialize | TextStage | SimilarityStage | SimilarityJoin
 
 
 def selects_of(stage: Stage) -> tuple[exp.Query, ...]:
     """Return the queries that a stage runs in the database, those that were planned."""
     match stage:
-        case NativeTable():
-            return ()
         case Materialize():
-            return (stage.select,)
+            return () if isinstance(stage.select, NativeQuery) else (stage.select,)
         case SimilarityJoin():
             return (stage.left, stage.right)
     return (stage.source,)
