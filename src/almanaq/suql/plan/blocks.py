@@ -32,7 +32,7 @@ from almanaq.suql.plan.sites import (
     where_of,
 )
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, side_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_above, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -388,19 +388,12 @@ def _group_keys(block: exp.Select) -> list[exp.Expr]:
 
 def aggregates_in(tree: exp.Expr) -> list[exp.Expr]:
     """Return the outermost aggregates of a block's own expressions; a window's own function is none."""
-    found: list[exp.Expr] = []
 
-    def visit(node: exp.Expr) -> None:
-        if isinstance(node, exp.Query) and node is not tree:
-            return
-        if is_aggregate(node) and not is_of_window(node):
-            found.append(node)
-            return
-        for child in node.iter_expressions():
-            visit(child)
+    def aggregates(node: exp.Expr) -> bool:
+        return is_aggregate(node) and not is_of_window(node)
 
-    visit(tree)
-    return found
+    found = nodes_above(tree, lambda at: aggregates(at) or (isinstance(at, exp.Query) and at is not tree))
+    return list(filter(aggregates, found))
 
 
 def _drop_conjuncts(block: exp.Select, above: Sequence[exp.Expr]) -> list[exp.Expr]:

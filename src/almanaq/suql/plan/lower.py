@@ -33,7 +33,7 @@ from almanaq.suql.plan.stages import (
     TextStage,
     selects_of,
 )
-from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of, table
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_above, nodes_of, table
 from almanaq.suql.text_functions import is_text_call
 
 
@@ -141,18 +141,14 @@ def _settled_parts(expression: exp.Expr) -> list[exp.Expr]:
     A comparison cannot fail where it is not looked at, and is made where the column is: elsewhere, a value of an ENUM
     is a text, which has another order.
     """
-    found: list[exp.Expr] = []
-    pending = [expression]
-    while pending:
-        node = pending.pop()
+
+    def settles(node: exp.Expr) -> bool:
         columns = nodes_of(node, exp.Column)
-        settled = bool(columns) and all(reference.table == FROM_ALIAS for reference in columns)
         compares = isinstance(node, _COMPARISONS) and all(isinstance(part, _COMPARED) for part in nodes(node))
-        if settled and (compares or isinstance(node, exp.Column)):
-            found.append(node)
-        else:
-            pending += node.iter_expressions()
-    return found
+        settled = bool(columns) and all(reference.table == FROM_ALIAS for reference in columns)
+        return settled and (compares or isinstance(node, exp.Column))
+
+    return list(filter(settles, nodes_above(expression, settles)))
 
 
 class _Lowering:
