@@ -21,7 +21,7 @@ from almanaq.errors import AlmanaqError, UsageError
 from almanaq.suql.catalog.lineage import origins
 from almanaq.suql.plan.estimate import Estimate
 from almanaq.suql.plan.estimate import columns_read as columns_of_plan
-from almanaq.suql.result_values import python_rows
+from almanaq.suql.result import python_rows
 from almanaq.suql.text_functions import is_model_call
 from almanaq.web.problems import NotFound, Refused
 from almanaq.web.store import read_parquet

@@ -23,8 +23,7 @@ from almanaq.suql.execution.run import ExecutionContext, Rows, Run, Sink
 from almanaq.suql.execution.threads import collecting_seldom, in_thread
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, TextStage, selects_of
-from almanaq.suql.result import Result, Trace
-from almanaq.suql.result_values import python_rows
+from almanaq.suql.result import Result, Trace, python_rows
 from almanaq.suql.syntax.nodes import nodes_of
 
 _LATE_SECONDS = 1.0
