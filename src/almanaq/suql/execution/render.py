@@ -8,7 +8,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -37,14 +36,6 @@ _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
 
 
-@dataclass(slots=True)
-class _Kept:
-    names: tuple[str, ...] = ()
-    """The tables that the tree names."""
-    texts: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
-    """What a text depends on ⇒ the prefix of the session that wrote it, and the text."""
-
-
 class Statements:
     """The SQL texts of a plan's own trees; that of any other tree is written each time.
 
@@ -55,7 +46,10 @@ class Statements:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan  # as long as its trees live, no other tree has their ids
         trees = [tree for stage in plan.stages for tree in selects_of(stage)]
-        self._kept = {id(tree): _Kept() for tree in (*trees, plan.output.select)}
+        self._kept: dict[int, dict[Hashable, tuple[str, str]]] = {id(t): {} for t in (*trees, plan.output.select)}
+        """For each tree: what a text depends on ⇒ the prefix of the session that wrote it, and the text."""
+        self._names: dict[int, tuple[str, ...]] = {}
+        """For each tree: the tables that it names."""
 
     def text(
         self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
@@ -63,14 +57,14 @@ class Statements:
         kept = self._kept.get(id(tree))
         if kept is None:
             return write()
-        if not kept.texts:
-            kept.names = tuple(sorted({table.name for table in nodes_of(tree, exp.Table)}))
-        state = known(kept.names)
-        found = kept.texts.get(state)
+        if id(tree) not in self._names:
+            self._names[id(tree)] = tuple(sorted({table.name for table in nodes_of(tree, exp.Table)}))
+        state = known(self._names[id(tree)])
+        found = kept.get(state)
         if found is None:
-            if len(kept.texts) >= _MOST_TEXTS:
-                kept.texts.clear()
-            found = kept.texts[state] = (prefix, write())
+            if len(kept) >= _MOST_TEXTS:
+                kept.clear()
+            found = kept[state] = (prefix, write())
         return found[1].replace(found[0], prefix)
 
 
