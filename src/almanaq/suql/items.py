@@ -290,7 +290,8 @@ def write_rows(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
         within = reference.parent
         if isinstance(reference.this, exp.Star) and reference.table and not isinstance(within, exp.Select):
             item = find_source(reference.table, reference)
-            if item is not None and within is not None and _is_constructor(within):
+            of_row = isinstance(within, exp.Anonymous) and within.name.lower() == "row"
+            if item is not None and within is not None and (of_row or isinstance(within, exp.Tuple)):
                 names = _columns_of_row(item, catalog)
                 parts = [column(reference.table, name) for name in names]
                 listed = [part for each in within.expressions for part in (parts if each is reference else [each])]
@@ -313,10 +314,6 @@ def _has_row(item: exp.Expr) -> bool:
     if isinstance(item, exp.Table):
         return isinstance(item.this, exp.Identifier)
     return isinstance(item, exp.Subquery | exp.Values) or isinstance(item.this, exp.Subquery)
-
-
-def _is_constructor(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Tuple) or (isinstance(node, exp.Anonymous) and node.name.lower() == "row")
 
 
 def _is_output_name(reference: exp.Column) -> bool:

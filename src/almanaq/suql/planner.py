@@ -99,16 +99,14 @@ class Planner:
 
     def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
-        tree, links = link_enums(self._read_answers(bound.tree), self.catalog, link=options.link, prefix=prefix)
+        typed = fold_compared(cast_answers(copy_tree(bound.tree)), self.catalog)
+        tree, links = link_enums(typed, self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
         private, compared = self._name_in_source(private), self._name_in_source(compared)
         return replace(plan, private_columns=private, private_compared=compared, bound=bound)
-
-    def _read_answers(self, tree: exp.Query) -> exp.Query:
-        return fold_compared(cast_answers(copy_tree(tree)), self.catalog)
 
     def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]

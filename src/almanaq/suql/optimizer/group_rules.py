@@ -58,7 +58,7 @@ def shown_groups(tree: exp.Query) -> exp.Query:
 
 def _keep_shown_groups(block: exp.Select) -> None:
     keys, having = keys_of_groups(block), _parts_of(block, "having")
-    rows = [part for clause in CLAUSES_OF_ROWS for part in _listed(block.args.get(clause))]
+    rows = [part for part in block.iter_expressions() if part.arg_key in CLAUSES_OF_ROWS]
     asked = any(is_grouped(call, block) for call in own_text_calls(block))
     if not keys or not asked or not all(map(_may_stand_twice, [*keys, *rows])):
         return
@@ -110,7 +110,3 @@ def _may_stand_twice(part: exp.Expr) -> bool:
     """Return whether a part of a query gives the same at two places, and asks nothing."""
     members = [cte for table in nodes_of(part, exp.Table) if (cte := find_cte(table)) is not None]
     return not any(has_text(node) or is_by_chance(node) or node.find(exp.Limit, exp.Fetch) for node in (part, *members))
-
-
-def _listed(given: exp.Expr | list[exp.Expr] | None) -> list[exp.Expr]:
-    return given if isinstance(given, list) else [] if given is None else [given]
