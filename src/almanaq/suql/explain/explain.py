@@ -133,14 +133,14 @@ def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
 
 def _choices(block: TextBlock, show: _PlanText) -> list[tuple[str, str]]:
     show = replace(show, sites={site.id: site for site in block.sites})
-    per_value = block.semi_join_key if block.first_only else None
+    first = block.first_rows if block.first_only else None
     found = [
         ("asks", "; ".join(show.call(site) + show.needed(site) for site in block.sites)),
         ("where", show.expression(block.where) if block.where is not None else None),
         ("rows fetched under", show.expression(block.condition) if block.condition is not None else "all rows"),
         ("text filter", show.predicate(block.residual) if block.residual is not None else None),
         ("stops after", f"{block.stop_after} rows" if block.stop_after is not None else None),
-        ("stops for each", show.expression(per_value) if per_value is not None else None),
+        ("stops for each", show.expression(first.key) if first is not None else None),
         ("reads", "the base table by row id" if block.direct else "a copy of the candidate rows"),
         ("text of the output", "for returned rows only" if block.late else None),
     ]

@@ -13,13 +13,7 @@ from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.catalog.sources import from_items, qualified, readers_in
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import keep_grouped_readings
-from almanaq.suql.plan.first_rows import (
-    FirstRows,
-    derive_first_rows,
-    first_rows_of,
-    mark_first_rows,
-    split_first_rows,
-)
+from almanaq.suql.plan.first_rows import derive_first_rows, first_rows_of, mark_first_rows, split_first_rows
 from almanaq.suql.plan.joins import OUTER, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.sites import (
@@ -33,7 +27,17 @@ from almanaq.suql.plan.sites import (
     text_unit,
     where_of,
 )
-from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock, selects_of
+from almanaq.suql.plan.stages import (
+    ORDINAL,
+    ROW,
+    FirstRows,
+    LogicalPlan,
+    LogicalStage,
+    Materialize,
+    Output,
+    TextBlock,
+    selects_of,
+)
 from almanaq.suql.plan.text_blocks import (
     KEEPS_UNKNOWN,
     Marked,
@@ -238,7 +242,8 @@ class _Builder:
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
         first = first_rows_of(block)
-        stage = first.apply_to(stage, labels) if first is not None else stage
+        if first is not None:
+            stage = replace(stage, first_rows=first.over(dict(zip(labels, stage.outputs, strict=False))))
         if blocks.LEAVES_OUT_UNKNOWN in block.meta:
             stage = replace(stage, leaves_out_unknown=True)
         if marked is not None:

@@ -23,6 +23,7 @@ from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_
 from almanaq.suql.plan.stages import (
     ORDINAL,
     ROW,
+    FirstRows,
     LogicalPlan,
     Materialize,
     Output,
@@ -206,11 +207,10 @@ class _Lowering:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
-        semi_join_key = None
-        if block.first_only and block.semi_join_key is not None:
-            semi_join_key = "semi_join_key"
-            select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
-            self._order_values(select, block)
+        first = block.first_rows if block.first_only else None
+        if first is not None:
+            select.append("expressions", aliased(self._resolve(first.key), "semi_join_key"))
+            self._order_values(select, first)
         self._bring(select)
         ordered = block.stop_after is not None and bool(block.order)
         if ordered or (self.payload and block.order):
@@ -219,27 +219,22 @@ class _Lowering:
         self._kept, self._where = f"{block.name}_kept", None
         stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered)
         stage = replace(stage, keeps_unknown=block.keeps_unknown)
-        if semi_join_key is None:
+        if first is None:
             return stage
-        return replace(
-            stage,
-            semi_join_key=semi_join_key,
-            ordered=bool(block.first_by),
-            values_wanted=block.values_wanted,
-            values_ordered=block.values_ordered,
-        )
+        stage = replace(stage, semi_join_key="semi_join_key", ordered=bool(first.order))
+        return replace(stage, values_wanted=first.wanted, values_ordered=first.ordered)
 
-    def _order_values(self, select: exp.Select, block: TextBlock) -> None:
+    def _order_values(self, select: exp.Select, first: FirstRows) -> None:
         """Rows of the value wanted next come first; of one value, they come in its order, or those that pass without
         asking before others."""
-        sure = surely(block.residual) if block.residual is not None and not block.first_by else None
-        ordered = block.semi_join_key if block.values_ordered else None
-        keys: list[exp.Expr] = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
-        keys += [self._resolve(node) for node in block.first_by]
+        residual = self._block.residual
+        sure = surely(residual) if residual is not None and not first.order else None
+        keys: list[exp.Expr] = [exp.Ordered(this=self._resolve(first.key))] if first.ordered else []
+        keys += [self._resolve(node) for node in first.order]
         if sure is not None:
-            first = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
-            first.set("default", exp.Literal.number(1))
-            keys.append(exp.Ordered(this=first))
+            asked = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
+            asked.set("default", exp.Literal.number(1))
+            keys.append(exp.Ordered(this=asked))
         if keys:
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
 

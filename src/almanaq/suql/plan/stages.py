@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sqlglot import exp
@@ -80,6 +80,37 @@ class EvidenceSource:
     named: RowName = RowName.KEY
 
 
+FIRST_ROWS = "first_rows"
+"""What a SELECT is marked by whose rows are not all wanted, with a FirstRows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """What rows of a block will do: of each value of a key the first that passes in an order, or any.
+
+    Attributes:
+        key, order: of the block's outputs; without an order, any row will do.
+        wanted: so many values will do, because of a LIMIT around the block; None: all are wanted.
+        ordered: these have to be the least of those that pass.
+    """
+
+    key: exp.Expr
+    order: tuple[exp.Expr, ...] = ()
+    wanted: int | None = None
+    ordered: bool = False
+
+    def mark(self, block: exp.Select) -> None:
+        block.meta[FIRST_ROWS] = self
+
+    def over(self, outputs: Mapping[str, exp.Expr]) -> FirstRows:
+        """Return the same of what outputs stand for."""
+
+        def resolve(node: exp.Expr) -> exp.Expr:
+            return node.transform(lambda part: outputs[part.name].copy() if isinstance(part, exp.Column) else part)
+
+        return replace(self, key=resolve(self.key), order=tuple(map(resolve, self.order)))
+
+
 @dataclass(frozen=True, slots=True)
 class TextBlock:
     """One SELECT block with text functions and nothing that groups, dedups or looks across rows; becomes a table.
@@ -100,11 +131,7 @@ class TextBlock:
         stop_after: rows after which the text filter may stop; None decides all.
         direct: read the one base table by its row ids instead of copying candidates first.
         late: evaluate text that only the output needs for the rows that are returned.
-        semi_join_key: expression for each value of which one row will do;
-            `first_only` says that the text filter stops there.
-        first_by: that one has to be the first in this order; (): any will do.
-        values_wanted: so many of these values will do; None: all are wanted.
-        values_ordered: these have to be the least of those that have a row which passes.
+        first_rows: which rows will do, where not all are wanted; `first_only`: the text filter stops at these.
         keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/text_blocks.py`).
         leaves_out_unknown: rows with a failed call among those of the outputs are left out.
     """
@@ -127,11 +154,8 @@ class TextBlock:
     stop_after: int | None = None
     direct: bool = False
     late: bool = False
-    semi_join_key: exp.Expr | None = None
+    first_rows: FirstRows | None = None
     first_only: bool = False
-    first_by: tuple[exp.Expr, ...] = ()
-    values_wanted: int | None = None
-    values_ordered: bool = False
     keeps_unknown: bool = False
     leaves_out_unknown: bool = False
     light: frozenset[str] = frozenset()
