@@ -21,6 +21,7 @@ from almanaq.suql.catalog.sources import (
     query_in,
     readers_in,
     references_in,
+    sides_of,
 )
 from almanaq.suql.syntax.nodes import (
     aliased,
@@ -386,7 +387,7 @@ def _mark_rows(item: exp.Expr) -> bool:
     block = item.find_ancestor(exp.Select)
     starred = block is None or any(output.is_star for output in block.expressions)
     with_ = holder.find_ancestor(exp.With) if isinstance(holder, exp.CTE) else None
-    sides = _sides_of(holder.this) if holder is not None else []
+    sides = sides_of(holder.this) if holder is not None else []
     selects = [side for side in sides if isinstance(side, exp.Select)]
     if starred or not sides or len(selects) < len(sides) or (with_ is not None and with_.args.get("recursive")):
         return False
@@ -394,11 +395,6 @@ def _mark_rows(item: exp.Expr) -> bool:
         if _MARK not in each.named_selects:
             each.append("expressions", aliased(exp.true(), _MARK))
     return True
-
-
-def _sides_of(query: exp.Expr) -> list[exp.Expr]:
-    at = query.unnest()
-    return [*_sides_of(at.this), *_sides_of(at.expression)] if isinstance(at, exp.SetOperation) else [at]
 
 
 def _may_lack_match(item: exp.Expr) -> bool:

@@ -64,6 +64,12 @@ def holder_of(item: exp.Expr) -> exp.Expr | None:
     return find_cte(item) if isinstance(item, exp.Table) else item
 
 
+def sides_of(query: exp.Expr) -> list[exp.Expr]:
+    """Return the sides of UNION, EXCEPT and INTERSECT, those within each other too; of another query itself."""
+    at = query.unnest()
+    return [*sides_of(at.this), *sides_of(at.expression)] if isinstance(at, exp.SetOperation) else [at]
+
+
 def readers_in(tree: exp.Expr) -> dict[int, list[exp.Table]]:
     """Return the tables of a tree that name a member of WITH, by the id of the member."""
     readers: dict[int, list[exp.Table]] = {}

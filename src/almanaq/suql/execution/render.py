@@ -25,12 +25,14 @@ from almanaq.suql.catalog.sources import find_cte, find_source
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.evidence import id_column
 from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.language import WORK_SCHEMA
 from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.syntax import nodes
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import aliased, copy_tree, nodes_of
+from almanaq.text.sql_literals import string_literal
 
 _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
@@ -69,10 +71,20 @@ class Statements:
 
 
 def write_native(query: NativeQuery, session: Session, dialect: str) -> str:
-    def values_of(sql: str) -> list[str]:
-        return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
+    """Return the SQL of a query with a session's tables, and the values that are looked up, in their places."""
 
-    return query.looked_up(lambda name: written_name(session.locate(name), dialect), values_of)
+    def place_tables(text: str) -> str:
+        for name in sorted(query.tables, key=len, reverse=True):  # part_1 begins part_10
+            text = text.replace(f"{WORK_SCHEMA}.{name}", written_name(session.locate(name), dialect))
+        return text
+
+    text = place_tables(query.text)
+    for mark, lookup in query.lookups:
+        values = session.fetch(place_tables(lookup)).column(0).to_pylist()
+        if not values:
+            raise UnsupportedError("PIVOT finds no values to make columns of: name them, ON … IN ('…')")
+        text = text.replace(string_literal(mark), ", ".join(string_literal(str(value)) for value in values))
+    return text
 
 
 _ROWS_WRITTEN_OUT = 100

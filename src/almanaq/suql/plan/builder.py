@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import from_items, qualified, readers_in
+from almanaq.suql.catalog.sources import from_items, qualified, readers_in, sides_of
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import keep_grouped_readings
 from almanaq.suql.plan.first_rows import derive_first_rows, first_rows_of, mark_first_rows, split_first_rows
@@ -376,13 +376,9 @@ class _Builder:
         return name
 
     def _correlate(self, query: exp.Query, rows: str) -> None:
-        if isinstance(query, exp.Subquery):
-            self._correlate(query.this, rows)
-        elif isinstance(query, exp.SetOperation):
-            self._correlate(query.this, rows)
-            self._correlate(query.expression, rows)
-        elif isinstance(query, exp.Select) and has_text(query):
-            self._correlated_select(query, rows)
+        for side in sides_of(query):
+            if isinstance(side, exp.Select) and has_text(side):
+                self._correlated_select(side, rows)
 
     def _correlated_select(self, block: exp.Select, rows: str) -> None:
         blocks.expand_output_names(block)

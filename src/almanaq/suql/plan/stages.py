@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sqlglot import exp
 
-from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
-from almanaq.suql.language import WORK_SCHEMA, Cited
+from almanaq.suql.language import Cited
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.plan.predicates import Predicate
 from almanaq.suql.plan.sites import Site, site_of, text_columns
-from almanaq.text.sql_literals import string_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +30,6 @@ class NativeQuery:
     parameters: Sequence[object] | Mapping[str, object] = field(default=(), compare=False)
     tables: tuple[str, ...] = ()
     lookups: tuple[tuple[str, str], ...] = ()
-
-    def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
-        text = self._place(self.text, write)
-        for mark, query in self.lookups:
-            values = values_of(self._place(query, write))
-            if not values:
-                raise UnsupportedError("PIVOT finds no values to make columns of: name them, ON … IN ('…')")
-            text = text.replace(string_literal(mark), ", ".join(map(string_literal, values)))
-        return text
-
-    def _place(self, text: str, write: Callable[[str], str]) -> str:
-        for name in sorted(self.tables, key=len, reverse=True):  # part_1 begins part_10
-            text = text.replace(f"{WORK_SCHEMA}.{name}", write(name))
-        return text
 
 
 ROW = "_row"
