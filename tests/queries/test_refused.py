@@ -191,6 +191,21 @@ def test_a_fault_is_told_before_any_call(town: Asked) -> None:
     assert town.model.calls == before
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT avg(answer(body, 'calm?')) FROM places",
+        "SELECT sum(n) FROM (SELECT answer(body, 'calm?') AS n FROM places) AS asked",
+        "SELECT id FROM places ORDER BY abs(answer(body, 'calm?'))",
+    ],
+)
+def test_what_the_engine_does_not_take_a_text_for_costs_no_call(town: Asked, sql: str) -> None:
+    before = town.model.calls
+    with pytest.raises(QueryTypeError, match=r"(?i)(varchar|text)\)"):
+        town.con.sql(sql)
+    assert town.model.calls == before
+
+
 def test_text_that_looks_like_sql_is_only_text() -> None:
     evil = "calm=Yes' OR '1'='1"
     asked = Asked(t={"id": [1], "body": texts(evil)})

@@ -144,5 +144,12 @@ class Language(Protocol):
             UnsupportedError: names the place that no way is found for.
         """
 
+    def check_types(self, tree: exp.Query) -> None:
+        """Raise QueryTypeError where the engine does not take a value for what is done with it; not for other faults.
+
+        Args:
+            tree: a bound query, with the places of its relations, in which `CAST(NULL AS TEXT)` stands for answers.
+        """
+
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         """Return what the engine calls the columns of a statement's result; raises its error where it does not bind."""

@@ -16,6 +16,7 @@ from almanaq.suql.catalog.answer_types import cast_answers, fold_compared, read_
 from almanaq.suql.catalog.lineage import private_columns_compared, private_columns_read
 from almanaq.suql.catalog.linking import Link, link_enums
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, list_tables, unique_names
+from almanaq.suql.catalog.sources import is_relation, set_place
 from almanaq.suql.execution.guards import check_accuracy
 from almanaq.suql.language import ROW_OF_ANSWER, Language, Parameters, Part, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import BoundQuery
@@ -23,8 +24,8 @@ from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
 from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, Output, Plan, Stage, TextStage
-from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes
-from almanaq.suql.text_functions import expand_fields
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of
+from almanaq.suql.text_functions import declared, expand_fields, is_text_call
 
 _DEEPEST_PARTS = 4
 """How often a part of a statement that was taken apart is taken apart itself."""
@@ -100,6 +101,7 @@ class Planner:
     def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
         typed = fold_compared(cast_answers(copy_tree(bound.tree)), self.catalog)
+        self._check_types(typed)
         tree, links = link_enums(typed, self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
@@ -107,6 +109,17 @@ class Planner:
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
         private, compared = self._name_in_source(private), self._name_in_source(compared)
         return replace(plan, private_columns=private, private_compared=compared, bound=bound)
+
+    def _check_types(self, tree: exp.Query) -> None:
+        """Have the engine refuse what cannot be done with a text, as `avg(answer(…))`, before any call is paid for."""
+        stubbed = copy_tree(tree)
+        for call in filter(is_text_call, nodes_of(stubbed, exp.Anonymous)):
+            call.replace(exp.cast(exp.null(), declared(call).type))
+        for table in nodes_of(stubbed, exp.Table):
+            relation = self.catalog.find(table.name) if is_relation(table) else None
+            if relation is not None:
+                set_place(table, relation.location)
+        self.language.check_types(stubbed)
 
     def _name_in_source(self, private: tuple[str, ...]) -> tuple[str, ...]:
         found = [self.private_of.get(name.partition(".")[0], (name,)) for name in private]

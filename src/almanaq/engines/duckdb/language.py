@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from almanaq.engines.duckdb.trees import (
     Node,
     copy_node,
     flatten_joins,
+    functions_in,
     integer,
     needs_split,
     number_groups,
@@ -31,7 +33,7 @@ from almanaq.engines.duckdb.trees import (
     write_null_order,
     write_numbers,
 )
-from almanaq.errors import UnsupportedError, first_line
+from almanaq.errors import DatabaseError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
 from almanaq.suql.names import MISREAD
@@ -45,6 +47,7 @@ _CALL: Mapping[str, Any] = {
 }
 _FORM: Mapping[str, Any] = {"comments": False, "normalize_functions": "lower", "unsupported_level": ErrorLevel.RAISE}
 """How sqlglot is to write a tree: as DuckDB does."""
+_MISTYPED = re.compile("No function matches|No matching|Cannot (mix|compare) values")
 _STATEMENTS_KEPT = 200
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
@@ -136,6 +139,8 @@ class DuckDBLanguage:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
         if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
             return
+        if "alias" in functions_in(walk(statement.tree)):
+            raise UnsupportedError("alias() tells how a query is written: it is not supported beside text functions")
         for stops in (True, False):
             with self._lock:
                 reader = self._reader()
@@ -154,6 +159,14 @@ class DuckDBLanguage:
         with self._lock:
             bound = parameters_of(statement.parameters, parameters)
             return tuple(name for name, _ in self._reader().describe(statement.shown, bound))
+
+    def check_types(self, tree: exp.Query) -> None:
+        try:
+            with self._lock:
+                self._reader().describe(tree.sql("duckdb", copy=False, **_FORM), ())
+        except (SqlglotError, DatabaseError, *MISREAD) as error:
+            if _MISTYPED.match(str(error)):
+                raise
 
     def _order_settings(self) -> tuple[str, str]:
         if self._settings is None or not self._owned:  # those of an instance of our own are locked

@@ -24,7 +24,8 @@ from almanaq.engines.postgres.statements import (
     walk,
     write,
 )
-from almanaq.errors import DatabaseError, UnsupportedError
+from almanaq.engines.rendering import write_for_postgres
+from almanaq.errors import DatabaseError, QueryTypeError, UnsupportedError
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.language import Parameters, SplitStatement, Statement
 from almanaq.suql.names import MISREAD
@@ -212,6 +213,14 @@ class PostgresLanguage:
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterable[SplitStatement]:  # noqa: ARG002
         """Return nothing: a statement that is not planned whole is refused by name."""
         return ()
+
+    def check_types(self, tree: exp.Query) -> None:
+        try:
+            self._describe(write_for_postgres(tree).sql("postgres", comments=False), ())
+        except QueryTypeError:
+            raise
+        except (SqlglotError, DatabaseError, *MISREAD):
+            return
 
     def names(self, statement: Statement, parameters: Parameters = ()) -> tuple[str, ...]:
         efforts = (0, 1, 2) if statement.has_text else (0, 1)

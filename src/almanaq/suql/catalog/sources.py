@@ -89,6 +89,19 @@ def references_in(tree: exp.Expr) -> dict[int, list[exp.Column]]:
     return references
 
 
+def is_relation(table: exp.Table) -> bool:
+    """Return whether a table is named as the catalog names relations: by no place, and as no member of WITH."""
+    return isinstance(table.this, exp.Identifier) and table.args.get("db") is None and find_cte(table) is None
+
+
+def set_place(table: exp.Table, place: Sequence[str]) -> None:
+    """Write where a table is, identifiers from the outermost, in place of its name, which columns still have."""
+    if table.args.get("alias") is None:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+    for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
+        table.set(part, exp.to_identifier(name, quoted=True))
+
+
 def columns_of(item: exp.Expr, catalog: Catalog) -> list[str] | None:
     """Return the column names of a FROM item, as the engine finds them; None when they are unknown."""
     names = _unrenamed_columns(item, catalog)

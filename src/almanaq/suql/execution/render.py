@@ -21,7 +21,7 @@ from almanaq.models.protocols import AllOf, Linker, LinkRequest
 from almanaq.suql.catalog.linking import Link, resolve_links
 from almanaq.suql.catalog.reading import narrow, written_name
 from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog
-from almanaq.suql.catalog.sources import find_cte, find_source
+from almanaq.suql.catalog.sources import find_cte, find_source, is_relation, set_place
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.evidence import id_column
 from almanaq.suql.execution.threads import in_thread
@@ -202,20 +202,13 @@ class Renderer:
         return text
 
     def _place(self, table: exp.Table, tree: exp.Expr) -> None:
-        if (
-            not isinstance(table.this, exp.Identifier)
-            or table.args.get("db") is not None
-            or find_cte(table) is not None
-        ):
+        if not is_relation(table):
             return
         relation = self._catalog.find(table.name) if table.name not in self._temporary else None
         if relation is None and table.name not in self._temporary:
             return
         place = relation.location if relation is not None else self._session.locate(self._temporary[table.name])
-        if table.args.get("alias") is None:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        for part, name in zip(("catalog", "db", "this")[-len(place) :], place, strict=True):
-            table.set(part, exp.to_identifier(name, quoted=True))
+        set_place(table, place)
         if relation is not None and relation.is_narrowed:
             row = any(c.name == ROW_COLUMN and c.table == table.alias for c in nodes_of(tree, exp.Column))
             narrow(table, relation, self.dialect, row=row)
