@@ -97,7 +97,7 @@ def result_record(result: Result, most: int | None = None) -> dict[str, Any]:
     >>> record["columns"], record["rows"], sorted(record)
     (['name', 'age'], [['Bella', None], ['Rex', 7]], ['chart', 'columns', 'evidence', 'rows', 'trace', 'unknown'])
     """
-    from almanaq.suql.result_values import python_rows
+    from almanaq.suql.result import python_rows
 
     return {
         "columns": list(result.columns),

@@ -24,5 +24,5 @@ def test_only_the_block_of_an_exists_stops_at_its_first_row(monkeypatch: pytest.
         plan = builder.build_plan(cast_answers(bound.tree), bound.names, database.catalog())
     finally:
         database.close()
-    stopping = [isinstance(stage, TextBlock) and stage.semi_join_key is not None for stage in plan.stages]
+    stopping = [isinstance(stage, TextBlock) and stage.first_rows is not None for stage in plan.stages]
     assert sum(stopping) == 1

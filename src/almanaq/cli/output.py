@@ -176,7 +176,7 @@ def write_result(result: Result, format: Format, out: str | None, amount: Amount
 
 def rows_writer(file: BinaryIO, format: Format, *, no_formulas: bool = False) -> Callable[[pa.Table | None], None]:
     """Return what writes rows as CSV or Parquet, a table of some at a time; None ends them."""
-    from almanaq.suql.result_values import python_rows
+    from almanaq.suql.result import python_rows
 
     csv = CsvWriter(file, no_formulas=no_formulas, terminal=file.isatty())
     parquet: Any = None

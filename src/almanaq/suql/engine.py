@@ -63,8 +63,7 @@ from almanaq.suql.optimizer import QUERY_RULES, RULES, QueryRule, Rule, steps
 from almanaq.suql.plan.estimate import Estimate, Sharing, columns_read, estimate
 from almanaq.suql.plan.stages import LogicalPlan, NativeQuery, Plan
 from almanaq.suql.planner import Planner
-from almanaq.suql.result import Result
-from almanaq.suql.result_values import python_rows
+from almanaq.suql.result import Result, python_rows
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 

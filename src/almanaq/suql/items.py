@@ -16,8 +16,12 @@ from almanaq.suql.catalog.sources import (
     find_cte,
     find_source,
     from_items,
+    holder_of,
     qualified,
     query_in,
+    readers_in,
+    references_in,
+    sides_of,
 )
 from almanaq.suql.syntax.nodes import (
     aliased,
@@ -135,10 +139,7 @@ def name_relations(tree: exp.Query, catalog: Catalog) -> dict[str, Relation]:
 
 def _rename_members(tree: exp.Query, relations: Container[str]) -> None:
     """Give members of WITH that are called as a relation of the query a name of their own: `public.t` is none."""
-    readers: dict[int, list[exp.Table]] = {}
-    for table in nodes_of(tree, exp.Table):
-        if (cte := find_cte(table)) is not None:
-            readers.setdefault(id(cte), []).append(table)
+    readers = readers_in(tree)
     for cte in nodes_of(tree, exp.CTE):
         if cte.alias not in relations:
             continue
@@ -212,11 +213,7 @@ def rename_hidden_aliases(tree: exp.Query) -> None:
 
     An item of a derived table, or of a member of WITH, may move to the block that reads it.
     """
-    read: dict[int, list[exp.Column]] = {}
-    for reference in nodes_of(tree, exp.Column):
-        item = find_source(reference.table, reference) if reference.table else None
-        if item is not None:
-            read.setdefault(id(item), []).append(reference)
+    read = references_in(tree)
     for block in nodes_of(tree, exp.Select):
         around: set[str] = set()
         for select in itertools.islice(enclosing_selects(block), 1, None):
@@ -240,7 +237,7 @@ def _aliases_in(item: exp.Expr) -> set[str]:
     while pending:
         at = pending.pop()
         found.add(at.alias_or_name)
-        holder = find_cte(at) if isinstance(at, exp.Table) else at
+        holder = holder_of(at)
         if holder is not None and id(holder) not in seen:  # a recursive member reads itself
             seen.add(id(holder))
             pending += [inner for block in nodes_of(holder, exp.Select) for inner in from_items(block)]
@@ -254,7 +251,7 @@ def inline_correlated_members(tree: exp.Query) -> None:
         named = [find_source(each.table, each) for each in nodes_of(cte.this, exp.Column) if each.table]
         if not isinstance(with_, exp.With) or all(item is None or is_within(item, cte) for item in named):
             continue
-        readers = [table for table in nodes_of(tree, exp.Table) if find_cte(table) is cte]
+        readers = readers_in(tree).get(id(cte), [])
         if with_.args.get("recursive") or (len(readers) > 1 and is_by_chance(cte.this)):
             continue
         for table in readers:
@@ -294,7 +291,8 @@ def write_rows(tree: exp.Query, catalog: Catalog, dialect: str) -> None:
         within = reference.parent
         if isinstance(reference.this, exp.Star) and reference.table and not isinstance(within, exp.Select):
             item = find_source(reference.table, reference)
-            if item is not None and within is not None and _is_constructor(within):
+            of_row = isinstance(within, exp.Anonymous) and within.name.lower() == "row"
+            if item is not None and within is not None and (of_row or isinstance(within, exp.Tuple)):
                 names = _columns_of_row(item, catalog)
                 parts = [column(reference.table, name) for name in names]
                 listed = [part for each in within.expressions for part in (parts if each is reference else [each])]
@@ -317,10 +315,6 @@ def _has_row(item: exp.Expr) -> bool:
     if isinstance(item, exp.Table):
         return isinstance(item.this, exp.Identifier)
     return isinstance(item, exp.Subquery | exp.Values) or isinstance(item.this, exp.Subquery)
-
-
-def _is_constructor(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Tuple) or (isinstance(node, exp.Anonymous) and node.name.lower() == "row")
 
 
 def _is_output_name(reference: exp.Column) -> bool:
@@ -348,7 +342,7 @@ def _names_row(reference: exp.Column, catalog: Catalog) -> bool:
 
 def _columns_of_row(item: exp.Expr, catalog: Catalog) -> list[str]:
     names = columns_of(item, catalog)
-    holder = find_cte(item) if isinstance(item, exp.Table) else item
+    holder = holder_of(item)
     query = query_in(holder) if holder is not None else None
     unnamed = isinstance(query, exp.Query) and names is not None and len(query.selects) != len(names)
     if not names or not all(names) or unnamed or "*" in names or len(set(names)) < len(names):
@@ -389,11 +383,11 @@ _MARK = "is a row"
 
 def _mark_rows(item: exp.Expr) -> bool:
     """Have the query of a derived table, or of a member of WITH, show the mark; say whether it does."""
-    holder = find_cte(item) if isinstance(item, exp.Table) else item
+    holder = holder_of(item)
     block = item.find_ancestor(exp.Select)
     starred = block is None or any(output.is_star for output in block.expressions)
     with_ = holder.find_ancestor(exp.With) if isinstance(holder, exp.CTE) else None
-    sides = _sides_of(holder.this) if holder is not None else []
+    sides = sides_of(holder.this) if holder is not None else []
     selects = [side for side in sides if isinstance(side, exp.Select)]
     if starred or not sides or len(selects) < len(sides) or (with_ is not None and with_.args.get("recursive")):
         return False
@@ -401,11 +395,6 @@ def _mark_rows(item: exp.Expr) -> bool:
         if _MARK not in each.named_selects:
             each.append("expressions", aliased(exp.true(), _MARK))
     return True
-
-
-def _sides_of(query: exp.Expr) -> list[exp.Expr]:
-    at = query.unnest()
-    return [*_sides_of(at.this), *_sides_of(at.expression)] if isinstance(at, exp.SetOperation) else [at]
 
 
 def _may_lack_match(item: exp.Expr) -> bool:

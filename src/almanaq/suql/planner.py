@@ -23,7 +23,7 @@ from almanaq.suql.names import BoundQuery
 from almanaq.suql.optimizer import QueryRule, Rule, optimize, rewrite
 from almanaq.suql.plan.builder import build_plan
 from almanaq.suql.plan.lower import lower
-from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, NativeTable, Output, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import LogicalPlan, Materialize, NativeQuery, Output, Plan, Stage, TextStage
 from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of
 from almanaq.suql.text_functions import declared, expand_fields, is_text_call
 
@@ -100,18 +100,15 @@ class Planner:
 
     def _logical(self, statement: Statement, parameters: Parameters, options: Options, prefix: str) -> LogicalPlan:
         bound = self.bind(statement, parameters)
-        tree = self._read_answers(bound.tree)
-        self._check_types(tree)
-        tree, links = link_enums(tree, self.catalog, link=options.link, prefix=prefix)
+        typed = fold_compared(cast_answers(copy_tree(bound.tree)), self.catalog)
+        self._check_types(typed)
+        tree, links = link_enums(typed, self.catalog, link=options.link, prefix=prefix)
         private = private_columns_read(tree, links, self.catalog)
         compared = private_columns_compared(tree, self.catalog)
         tree = rewrite(tree, self.query_rules)
         plan = build_plan(tree, bound.names, self.catalog, links, prefix=prefix)
         private, compared = self._name_in_source(private), self._name_in_source(compared)
         return replace(plan, private_columns=private, private_compared=compared, bound=bound)
-
-    def _read_answers(self, tree: exp.Query) -> exp.Query:
-        return fold_compared(cast_answers(copy_tree(tree)), self.catalog)
 
     def _check_types(self, tree: exp.Query) -> None:
         """Have the engine refuse what cannot be done with a text, as `avg(answer(…))`, before any call is paid for."""
@@ -170,7 +167,7 @@ class Planner:
         for part in made.parts:
             if not part.statement.has_text:
                 query = NativeQuery(part.statement.shown, (), tables, part.statement.lookups)
-                stages.append(NativeTable(part.name, query, "documents, or rows that are drawn once", part.within))
+                stages.append(Materialize(part.name, query, "documents, or rows that are drawn once", part.within))
             else:
                 plan = planner._plan_texts(part.statement, parameters, options, f"{prefix}{part.name}_")
                 stages += [*(_reading(stage, part) for stage in plan.stages), _table_of(plan.output, part)]
@@ -196,11 +193,11 @@ def _reading(stage: Stage, part: Part) -> Stage:
     return replace(stage, inputs=tuple(inputs), leaves_out_unknown=stage.predicate is None)
 
 
-def _table_of(output: Output, part: Part) -> Materialize | NativeTable:
+def _table_of(output: Output, part: Part) -> Materialize:
     purpose = "rows with their answers"
     names = unique_names(name for name, _ in part.columns)
     if isinstance(output.select, NativeQuery):
-        return NativeTable(part.name, output.select, purpose)
+        return Materialize(part.name, output.select, purpose)
     shown = [aliased(column("rows", f"c{i}"), name) for i, name in enumerate(names)]
     hidden = len(output.select.selects) - len(names)  # for evidence: the row of the block that has the quotes
     if part.reads is not None:

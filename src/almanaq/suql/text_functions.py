@@ -19,7 +19,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.errors import QueryTypeError
 from almanaq.suql.syntax.literals import literal
-from almanaq.suql.syntax.nodes import in_parentheses, nodes
+from almanaq.suql.syntax.nodes import in_parentheses, nodes, nodes_above
 
 SUMMARY_QUESTION = "What is the summary of this document?"
 _CLASS_QUESTION = "Which of these describes the text best?"
@@ -138,19 +138,7 @@ def is_by_chance(node: exp.Expr) -> bool:
 
 def own_nodes(node: exp.Expr) -> list[exp.Expr]:
     """Return the nodes of an expression or a SELECT block in pre-order; nested queries are given, but not gone into."""
-    found: list[exp.Expr] = []
-    pending = [node]
-    while pending:
-        at = pending.pop()
-        found.append(at)
-        if isinstance(at, exp.Query) and (at is not node or isinstance(at, exp.Subquery)):
-            continue
-        for part in reversed(at.args.values()):
-            if isinstance(part, exp.Expr):
-                pending.append(part)
-            elif isinstance(part, list):
-                pending += [item for item in reversed(part) if isinstance(item, exp.Expr)]
-    return found
+    return nodes_above(node, lambda at: isinstance(at, exp.Query) and (at is not node or isinstance(at, exp.Subquery)))
 
 
 def own_text_calls(node: exp.Expr) -> list[exp.Anonymous]:

@@ -23,7 +23,7 @@ from almanaq.encode import exact_numbers, plain
 from almanaq.errors import OperationalError, PrivateColumnError, UnknownNameError, first_line, suggest
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Column, ColumnKind, Relation
-from almanaq.suql.result_values import python_rows
+from almanaq.suql.result import python_rows
 from almanaq.text.sql_literals import is_plain
 from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length

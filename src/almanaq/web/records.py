@@ -25,8 +25,7 @@ from almanaq.suql.catalog.lineage import origins
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.suql.engine import Engine
 from almanaq.suql.execution.evidence import CitedTexts
-from almanaq.suql.result import Evidence, UnknownAnswer
-from almanaq.suql.result_values import python_rows
+from almanaq.suql.result import Evidence, UnknownAnswer, python_rows
 from almanaq.suql.text_functions import is_model_call
 from almanaq.web.problems import NotFound, Refused
 from almanaq.web.store import Answer, Columns, read_parquet

@@ -54,9 +54,6 @@ class Certificate:
     certified: bool
 
 
-_NEARLY_ALL = 0.95
-
-
 @dataclass(frozen=True, slots=True)
 class Inference:
     """What an approximate filter did.
@@ -71,8 +68,3 @@ class Inference:
     rows: int
     expected: int
     certificate: Certificate
-
-    @property
-    def saves_little(self) -> bool:
-        """Whether nearly every row was expected to be asked, so that the exact query costs no more."""
-        return self.expected >= _NEARLY_ALL * self.rows

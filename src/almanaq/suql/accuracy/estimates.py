@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -79,11 +80,7 @@ def _at_most(size: int, count: int, sampled: int, found: int) -> float:
 
 def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
     """Return the last number, `first` at least, for which a condition holds that stays false once it is."""
-    low, high = first, last
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
+    return first + bisect.bisect_left(range(first + 1, last + 1), True, key=lambda number: not holds(number))
 
 
 def _log_likelihood(size: int, count: int, sampled: int, found: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import NoReturn
 
@@ -13,7 +12,7 @@ from sqlglot import exp
 from almanaq.errors import QueryTypeError
 from almanaq.models.protocols import AnswerType
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import columns_of, find_cte, find_source
+from almanaq.suql.catalog.sources import columns_of, find_source, holder_of
 from almanaq.suql.syntax.nodes import column, in_parentheses, nodes_of, quoted
 from almanaq.suql.text_functions import has_text, is_model_call, is_text_call, place_of
 from almanaq.values import parse_boolean
@@ -222,7 +221,8 @@ def read_conditions(found: list[exp.Expr], catalog: Catalog, text: str) -> None:
     """
     for node in found:
         for place, condition in _conditions(node):
-            _Reading(place, catalog, text).read(condition)
+            for part in _values_of(condition):
+                _read_condition(part, place, catalog, text)
 
 
 def _conditions(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
@@ -242,39 +242,33 @@ def _conditions(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
         yield f"IS {node.expression.sql()}", node.this
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    place: str
-    catalog: Catalog
-    text: str
+def _values_of(node: exp.Expr) -> list[exp.Expr]:
+    """Return the text calls and columns that a condition may come to, and what else it may."""
+    parts = [] if is_text_call(node) else _values(node)
+    return [value for part in parts for value in _values_of(part)] or [node]
 
-    def read(self, node: exp.Expr) -> None:
-        if isinstance(node, exp.Anonymous) and is_text_call(node):
-            self._read_call(node)
-        elif isinstance(node, exp.Column) and "answer" in _kinds(node, self.catalog, set()):
-            named, here = f"answer(…)::boolean AS {node.name}", f"write {_write_unqualified(node)} = 'Yes'"
-            self._refuse(node, "text", f"{here}, or make it a boolean where it is made: {named}")
-        elif parts := _values(node):
-            for part in parts:
-                self.read(part)
 
-    def _read_call(self, call: exp.Anonymous) -> None:
-        name = call.name.lower()
-        if name != "answer":
-            kind = "double precision" if name == "similarity" else "text"
-            self._refuse(call, kind, f"write {name}(…) {'> 0.5' if name == 'similarity' else 'IS NOT NULL'}")
-        if len(call.expressions) > 2:
-            options = [node.name for node in call.expressions[2].find_all(exp.Literal)]
-            if not options or any(parse_boolean(option) is None for option in options):
-                shown = options[0] if options else "…"
-                self._refuse(call, "text", f"compare it with one of its options: answer(…) = '{shown}'")
-        read = exp.cast(call.copy(), "boolean")
-        read.type = exp.DataType.build("boolean")
-        call.replace(read)
+def _read_condition(node: exp.Expr, place: str, catalog: Catalog, text: str) -> None:
+    def refuse(kind: str, hint: str) -> NoReturn:
+        message = f"argument of {place} must be type boolean, not type {kind}: {_write_unqualified(node)}; {hint}"
+        raise QueryTypeError(message, **place_of(node, text))
 
-    def _refuse(self, node: exp.Expr, kind: str, hint: str) -> NoReturn:
-        message = f"argument of {self.place} must be type boolean, not type {kind}: {_write_unqualified(node)}"
-        raise QueryTypeError(message + (f"; {hint}" if hint else ""), **place_of(node, self.text))
+    name = node.name.lower()
+    if isinstance(node, exp.Column) and "answer" in _kinds(node, catalog, set()):
+        named, here = f"answer(…)::boolean AS {node.name}", f"write {_write_unqualified(node)} = 'Yes'"
+        refuse("text", f"{here}, or make it a boolean where it is made: {named}")
+    if not is_text_call(node):
+        return
+    if name != "answer":
+        kind = "double precision" if name == "similarity" else "text"
+        refuse(kind, f"write {name}(…) {'> 0.5' if name == 'similarity' else 'IS NOT NULL'}")
+    if len(node.expressions) > 2:
+        options = [option.name for option in node.expressions[2].find_all(exp.Literal)]
+        if not options or any(parse_boolean(option) is None for option in options):
+            refuse("text", f"compare it with one of its options: answer(…) = '{options[0] if options else '…'}'")
+    read = exp.cast(node.copy(), "boolean")
+    read.type = exp.DataType.build("boolean")
+    node.replace(read)
 
 
 def _write_unqualified(node: exp.Expr) -> str:
@@ -305,7 +299,7 @@ def _values(node: exp.Expr) -> list[exp.Expr]:
 def _shown_by(column: exp.Column, catalog: Catalog) -> list[exp.Expr]:
     """Return what a column shows of a derived table or a member of WITH, by each side of a UNION; [] of any other."""
     item = find_source(column.table, column) if column.table else None
-    made = find_cte(item) if isinstance(item, exp.Table) else item
+    made = holder_of(item) if item is not None else None
     names = columns_of(item, catalog) or [] if item is not None else []
     return [] if made is None or column.name not in names else _outputs_at(names.index(column.name), made.this)
 

@@ -141,21 +141,17 @@ def private_columns_read(tree: exp.Query, links: tuple[Link, ...], catalog: Cata
     """Return the private columns that what a query asks a model, also to link its literals, is made of."""
     if not _any_private(tree, catalog):
         return ()
-    linked = [catalog.relation(link.relation) for link in links]
-    found = [
-        (relation, column)
-        for relation, link in zip(linked, links, strict=True)
-        if (column := relation.column(link.column)) is not None
-    ]
-    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_model_call(call)]
-    return _private([*(origin for call in calls for origin in origins(call, catalog)), *found])
+    linked = ((relation := catalog.relation(link.relation), relation.column(link.column)) for link in links)
+    calls = filter(is_model_call, nodes_of(tree, exp.Anonymous))
+    found = (origin for call in calls for origin in origins(call, catalog))
+    return _private([*found, *((relation, column) for relation, column in linked if column is not None)])
 
 
 def private_columns_compared(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     """Return the private columns that the arguments of `similarity` are made of, which an embedder sees."""
     if not _any_private(tree, catalog):
         return ()
-    calls = [call for call in nodes_of(tree, exp.Anonymous) if is_similarity(call)]
+    calls = filter(is_similarity, nodes_of(tree, exp.Anonymous))
     return _private(origin for call in calls for origin in origins(call, catalog))
 
 

@@ -33,7 +33,6 @@ class Link:
 
 @dataclass
 class _Linker:
-    catalog: Catalog
     link: bool
     links: dict[tuple[str, str, str], Link] = field(default_factory=dict)
     prefix: str = ""
@@ -42,9 +41,7 @@ class _Linker:
         is_text = isinstance(literal, exp.Literal) and literal.is_string
         return self.link and is_text and bool(found.values) and literal.name not in found.values
 
-    def matches(self, column: exp.Column, literal: exp.Expr) -> exp.Expr:
-        relation, found = _enum_column(column, self.catalog) or ("", None)
-        assert found is not None
+    def matches(self, column: exp.Column, relation: str, found: Column, literal: exp.Expr) -> exp.Expr:
         if not self.means(found, literal):
             return exp.EQ(this=literal.copy(), expression=_any(column.copy()) if found.array else column.copy())
         key = (relation, found.name, literal.name)
@@ -58,13 +55,13 @@ def link_enums(
     tree: exp.Query, catalog: Catalog, *, link: bool = True, prefix: str = ""
 ) -> tuple[exp.Query, tuple[Link, ...]]:
     """Write `_linked` for literals that are no value of the ENUM they are compared with; give the links to wait for."""
-    linker = _Linker(catalog, link, prefix=prefix)
+    linker = _Linker(link, prefix=prefix)
     if not any(column.kind is ColumnKind.ENUM for r in relations_in(tree, catalog) for column in r.columns):
         return tree, ()
     for column in nodes_of(tree, exp.Column):
         found = _enum_column(column, catalog)
         if found is not None and column.parent is not None:
-            _rewrite(column, found[1], linker)
+            _rewrite(column, *found, linker)
     return tree, tuple(linker.links.values())
 
 
@@ -94,7 +91,7 @@ def _enum_column(column: exp.Column, catalog: Catalog) -> tuple[str, Column] | N
     return (found[0].name, found[1]) if found is not None and found[1].kind is ColumnKind.ENUM else None
 
 
-def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
+def _rewrite(column: exp.Column, relation: str, found: Column, linker: _Linker) -> None:
     parent = column.parent
     if isinstance(parent, exp.Cast) and parent.is_type("text"):
         return
@@ -104,17 +101,19 @@ def _rewrite(column: exp.Column, found: Column, linker: _Linker) -> None:
     if isinstance(parent, exp.Any) and isinstance(parent.parent, exp.EQ | exp.NEQ) and parent.arg_key == "expression":
         comparison = parent.parent
         if isinstance(comparison, exp.EQ) and linker.means(found, comparison.this):
-            comparison.replace(linker.matches(column, comparison.this))
+            comparison.replace(linker.matches(column, relation, found, comparison.this))
     elif isinstance(parent, exp.EQ | exp.NEQ):
         other = parent.expression if parent.this is column else parent.this
         if not found.array and linker.means(found, other):
-            matched = linker.matches(column, other)
+            matched = linker.matches(column, relation, found, other)
             parent.replace(exp.not_(matched) if isinstance(parent, exp.NEQ) else matched)
     elif isinstance(parent, exp.In) and parent.this is column and not found.array:
         if any(linker.means(found, item) for item in parent.expressions):
-            parent.replace(joined([linker.matches(column, item) for item in parent.expressions], exp.Or))
+            parent.replace(
+                joined([linker.matches(column, relation, found, item) for item in parent.expressions], exp.Or)
+            )
     elif isinstance(parent, exp.ArrayContainsAll | exp.ArrayOverlaps) and isinstance(parent.expression, exp.Array):
         items = parent.expression.expressions
         if parent.this is column and any(linker.means(found, item) for item in items):
-            parts = [linker.matches(column, item) for item in items]
+            parts = [linker.matches(column, relation, found, item) for item in items]
             parent.replace(joined(parts, exp.And if isinstance(parent, exp.ArrayContainsAll) else exp.Or))

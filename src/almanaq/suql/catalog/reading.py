@@ -215,13 +215,6 @@ def written_place(relation: Relation, dialect: str) -> str:
     return f"({relation.definition}) AS {written_name(['part'], dialect)}" if relation.definition else place
 
 
-def read_part(table: exp.Table, relation: Relation, dialect: str) -> exp.Expr:
-    """Return an item of FROM that is the part of a relation that queries may read, without an alias of the query's."""
-    if not relation.definition:
-        return exp.Table(**{part: table.args.get(part) for part in ("this", "db", "catalog")})
-    return derived(_definition(relation.definition, dialect).copy(), "part")
-
-
 def narrow(table: exp.Table, relation: Relation, dialect: str, *, row: bool = False) -> None:
     """Put a subquery of what queries may read in the place of a relation that holds more.
 
@@ -232,7 +225,10 @@ def narrow(table: exp.Table, relation: Relation, dialect: str, *, row: bool = Fa
     ]
     if row:
         shown.append(aliased(parse_one(relation.row_source, read="postgres"), ROW_COLUMN))
-    inner = exp.From(this=read_part(table, relation, dialect))
+    part: exp.Expr = exp.Table(**{name: table.args.get(name) for name in ("this", "db", "catalog")})
+    if relation.definition:
+        part = derived(_definition(relation.definition, dialect).copy(), "part")
+    inner = exp.From(this=part)
     kept = {name: value for name, value in table.args.items() if name not in ("this", "db", "catalog")}
     table.replace(exp.Subquery(this=exp.Select(expressions=shown, from_=inner), **kept))
 

@@ -59,6 +59,36 @@ def find_cte(table: exp.Table, name_of: Callable[[exp.Expr], str] = attrgetter("
     return None
 
 
+def holder_of(item: exp.Expr) -> exp.Expr | None:
+    """Return the member of WITH that an item of FROM names, or the item, which is its own; None for a relation."""
+    return find_cte(item) if isinstance(item, exp.Table) else item
+
+
+def sides_of(query: exp.Expr) -> list[exp.Expr]:
+    """Return the sides of UNION, EXCEPT and INTERSECT, those within each other too; of another query itself."""
+    at = query.unnest()
+    return [*sides_of(at.this), *sides_of(at.expression)] if isinstance(at, exp.SetOperation) else [at]
+
+
+def readers_in(tree: exp.Expr) -> dict[int, list[exp.Table]]:
+    """Return the tables of a tree that name a member of WITH, by the id of the member."""
+    readers: dict[int, list[exp.Table]] = {}
+    for table in nodes_of(tree, exp.Table):
+        if (cte := find_cte(table)) is not None:
+            readers.setdefault(id(cte), []).append(table)
+    return readers
+
+
+def references_in(tree: exp.Expr) -> dict[int, list[exp.Column]]:
+    """Return the columns of a tree by the id of the item of FROM that they are of."""
+    references: dict[int, list[exp.Column]] = {}
+    for reference in nodes_of(tree, exp.Column):
+        item = find_source(reference.table, reference) if reference.table else None
+        if item is not None:
+            references.setdefault(id(item), []).append(reference)
+    return references
+
+
 def is_relation(table: exp.Table) -> bool:
     """Return whether a table is named as the catalog names relations: by no place, and as no member of WITH."""
     return isinstance(table.this, exp.Identifier) and table.args.get("db") is None and find_cte(table) is None
@@ -104,7 +134,7 @@ def origin(column: exp.Column, catalog: Catalog) -> tuple[Relation, Column] | No
     item = find_source(column.table, column)
     if item is None:
         return None
-    made, names = find_cte(item) if isinstance(item, exp.Table) else item, columns_of(item, catalog) or []
+    made, names = holder_of(item), columns_of(item, catalog) or []
     if made is None:
         relation = catalog.find(item.name)
         if relation is None:

@@ -19,7 +19,7 @@ from almanaq.errors import ModelError
 from almanaq.options import Options
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.stages import ROW, SiteInput, TextStage
-from almanaq.suql.result_values import python_column
+from almanaq.suql.result import python_column
 
 FIRST_LESSON = 8
 """Rows that are tried before the first lesson; the next follows when half as many again have been."""

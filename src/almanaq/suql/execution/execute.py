@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import pyarrow as pa
@@ -18,12 +19,11 @@ from almanaq.options import Options
 from almanaq.suql.execution.guards import call_budget, cut_rows, fetch_result, interrupted_at_errors, late_error
 from almanaq.suql.execution.render import Statements, write_native
 from almanaq.suql.execution.report import Interrupted, RunReport
-from almanaq.suql.execution.run import ExecutionContext, Run, Sink
+from almanaq.suql.execution.run import ExecutionContext, Rows, Run, Sink
 from almanaq.suql.execution.threads import collecting_seldom, in_thread
 from almanaq.suql.plan.blocks import is_plain
 from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, TextStage, selects_of
-from almanaq.suql.result import Result, Trace
-from almanaq.suql.result_values import python_rows
+from almanaq.suql.result import Result, Trace, python_rows
 from almanaq.suql.syntax.nodes import nodes_of
 
 _LATE_SECONDS = 1.0
@@ -54,25 +54,24 @@ async def run_native(database: Database, plan: Plan, options: Options, suql: str
     return Result(table, ((),) * table.num_rows, trace, suql)
 
 
-async def run_in_batches(run: Run, plan: Plan, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
-    """Run a plan and give its rows to a sink: one by one where each stands by itself, else when all are there."""
-    number = next((i for i, stage in enumerate(plan.stages) if _goes_on_row_by_row(plan, i)), None)
-    if number is None:
-        return await run.pieces(sink)
+async def _run_plan(run: Run, plan: Plan, sink: Sink | None, *, row_by_row: bool) -> Rows:
+    """Return the rows of a plan, or those that a sink was given last: one by one where each stands by itself."""
+    await run.link()
+    places = range(len(plan.stages)) if sink is not None and row_by_row else ()
+    number = next((place for place in places if _goes_on_row_by_row(plan, place)), None)
+    if sink is None or number is None:
+        await run.run_stages(plan.stages)
+        return await run.result() if sink is None else await run.pieces(sink)
     filter_ = plan.stages[number]
     assert isinstance(filter_, TextStage)
-    await run.link()
     await run.run_stages(plan.stages[:number])
     names = list(plan.output.names)
-    found: tuple[pa.Table, tuple[Any, ...]] = pa.table([pa.nulls(0)] * len(names), names=names), ()
-    batches = run.batches(filter_)
-    try:
+    found: Rows = pa.table([pa.nulls(0)] * len(names), names=names), ()
+    async with aclosing(run.batches(filter_)) as batches:
         async for _ in batches:
             await run.run_stages(plan.stages[number + 1 :])
             found = await run.output(plan.output.select)
             await sink(found[0])
-    finally:
-        await batches.aclose()  # type: ignore[attr-defined]
     return found
 
 
@@ -126,12 +125,7 @@ async def execute(
         try:
             with interrupted_at_errors(session):
                 async with asyncio.timeout(options.deadline):
-                    if sink is None:
-                        table, evidence = await run.all()
-                    elif row_by_row:
-                        table, evidence = await run_in_batches(run, plan, sink)
-                    else:
-                        table, evidence = await run.pieces(sink)
+                    table, evidence = await _run_plan(run, plan, sink, row_by_row=row_by_row)
                 left = None if options.deadline is None else options.deadline - (time.perf_counter() - started)
                 await run.calls.finish(left)
         except (TimeoutError, DeadlineExceeded) as error:

@@ -149,6 +149,9 @@ def check_sampled(plan: Plan) -> None:
         raise RefusedQueryError("estimate: the query may ask one thing of its rows, and filter them without asking")
 
 
+_BESIDE_GROUPS = ("having", "distinct", "order", "limit", "offset", "qualify")
+
+
 def options_counted(tree: exp.Query) -> tuple[str, ...]:
     """Return the options of the answer by which a query counts its rows.
 
@@ -158,17 +161,12 @@ def options_counted(tree: exp.Query) -> tuple[str, ...]:
     key = group.expressions[0].unnest() if group is not None and len(group.expressions) == 1 else None
     if isinstance(key, exp.Literal) and key.is_int and 1 <= int(key.this) <= len(tree.selects):
         key = tree.selects[int(key.this) - 1].unalias()
-    others = ("having", "distinct", "order", "limit", "offset", "qualify")
-    shown = [item.unalias() for item in tree.selects if item.unalias() != key]
-    if key is None or not is_model_call(key) or any(tree.args.get(clause) for clause in others):
-        counted = False
-    else:
-        counted = all(map(_counts_rows, shown))
-    if not counted:
+    others = (item.unalias() for item in tree.selects if item.unalias() != key)
+    beside = any(tree.args.get(clause) for clause in _BESIDE_GROUPS)
+    if key is None or not is_model_call(key) or beside or not all(map(_counts_rows, others)):
         raise RefusedQueryError(
             "estimate: write SELECT answer(x, q, ARRAY['a', 'b']), count(*) FROM … GROUP BY that answer, and no more"
         )
-    assert key is not None
     if len(key.expressions) < 3:
         raise RefusedQueryError(
             "estimate: groups of an answer need its options, as in answer(x, q, ARRAY['a', 'b']): intervals for "
@@ -184,9 +182,7 @@ def _counts_rows(node: exp.Expr) -> bool:
 
 
 def check_average(tree: exp.Query) -> None:
-    plain = isinstance(tree, exp.Select) and not any(
-        tree.args.get(clause) for clause in ("group", "having", "distinct", "order", "limit", "offset", "qualify")
-    )
+    plain = isinstance(tree, exp.Select) and not any(tree.args.get(clause) for clause in ("group", *_BESIDE_GROUPS))
     shown = tree.selects[0].unalias() if plain and len(tree.selects) == 1 else None
     cast = shown.this.unnest() if isinstance(shown, exp.Avg) else None
     if not isinstance(cast, exp.Cast) or not is_model_call(cast.this.unnest()):

@@ -8,7 +8,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -26,23 +25,17 @@ from almanaq.suql.catalog.sources import find_cte, find_source, is_relation, set
 from almanaq.suql.execution.calls import TextCalls
 from almanaq.suql.execution.evidence import id_column
 from almanaq.suql.execution.threads import in_thread
+from almanaq.suql.language import WORK_SCHEMA
 from almanaq.suql.names import MISREAD
 from almanaq.suql.plan.stages import ROW, NativeQuery, Plan, TextStage, selects_of
 from almanaq.suql.syntax import nodes
 from almanaq.suql.syntax.limits import within_limits
 from almanaq.suql.syntax.literals import literal
 from almanaq.suql.syntax.nodes import aliased, copy_tree, nodes_of
+from almanaq.text.sql_literals import string_literal
 
 _MOST_TEXTS = 16
 """Texts of one tree that are kept: they differ in what links found, and in what became of the tables that it names."""
-
-
-@dataclass(slots=True)
-class _Kept:
-    names: tuple[str, ...] = ()
-    """The tables that the tree names."""
-    texts: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
-    """What a text depends on ⇒ the prefix of the session that wrote it, and the text."""
 
 
 class Statements:
@@ -55,7 +48,10 @@ class Statements:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan  # as long as its trees live, no other tree has their ids
         trees = [tree for stage in plan.stages for tree in selects_of(stage)]
-        self._kept = {id(tree): _Kept() for tree in (*trees, plan.output.select)}
+        self._kept: dict[int, dict[Hashable, tuple[str, str]]] = {id(t): {} for t in (*trees, plan.output.select)}
+        """For each tree: what a text depends on ⇒ the prefix of the session that wrote it, and the text."""
+        self._names: dict[int, tuple[str, ...]] = {}
+        """For each tree: the tables that it names."""
 
     def text(
         self, tree: exp.Expr, prefix: str, known: Callable[[Iterable[str]], Hashable], write: Callable[[], str]
@@ -63,22 +59,32 @@ class Statements:
         kept = self._kept.get(id(tree))
         if kept is None:
             return write()
-        if not kept.texts:
-            kept.names = tuple(sorted({table.name for table in nodes_of(tree, exp.Table)}))
-        state = known(kept.names)
-        found = kept.texts.get(state)
+        if id(tree) not in self._names:
+            self._names[id(tree)] = tuple(sorted({table.name for table in nodes_of(tree, exp.Table)}))
+        state = known(self._names[id(tree)])
+        found = kept.get(state)
         if found is None:
-            if len(kept.texts) >= _MOST_TEXTS:
-                kept.texts.clear()
-            found = kept.texts[state] = (prefix, write())
+            if len(kept) >= _MOST_TEXTS:
+                kept.clear()
+            found = kept[state] = (prefix, write())
         return found[1].replace(found[0], prefix)
 
 
 def write_native(query: NativeQuery, session: Session, dialect: str) -> str:
-    def values_of(sql: str) -> list[str]:
-        return [str(value) for value in session.fetch(sql).column(0).to_pylist()]
+    """Return the SQL of a query with a session's tables, and the values that are looked up, in their places."""
 
-    return query.looked_up(lambda name: written_name(session.locate(name), dialect), values_of)
+    def place_tables(text: str) -> str:
+        for name in sorted(query.tables, key=len, reverse=True):  # part_1 begins part_10
+            text = text.replace(f"{WORK_SCHEMA}.{name}", written_name(session.locate(name), dialect))
+        return text
+
+    text = place_tables(query.text)
+    for mark, lookup in query.lookups:
+        values = session.fetch(place_tables(lookup)).column(0).to_pylist()
+        if not values:
+            raise UnsupportedError("PIVOT finds no values to make columns of: name them, ON … IN ('…')")
+        text = text.replace(string_literal(mark), ", ".join(string_literal(str(value)) for value in values))
+    return text
 
 
 _ROWS_WRITTEN_OUT = 100

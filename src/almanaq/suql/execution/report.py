@@ -65,6 +65,9 @@ def _inference_figures(inference: Inference) -> dict[str, Any]:
 _ENOUGH, _MOSTLY = 10, 0.8
 """Texts, and the share of them without information, from which on `local` is no judge of what was asked."""
 
+_NEARLY_ALL = 0.95
+"""The share of rows expected to be asked from which on the exact query costs no more."""
+
 
 def table_order(problem: ModelError) -> str:
     """Say that rows are tried in table order, and why: only the number of calls may be another."""
@@ -112,7 +115,7 @@ def list_warnings(
         )
     if selection is not None:
         yield f"approximate: read {selection.read} of {selection.total} passages"
-    if inference is not None and inference.saves_little:
+    if inference is not None and inference.expected >= _NEARLY_ALL * inference.rows:
         yield (
             f"accuracy: about {inference.expected:,} of {inference.rows:,} rows were expected to be asked: the "
             "exact query is as cheap, leave accuracy out"

@@ -7,7 +7,7 @@ import contextlib
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,7 +71,7 @@ from almanaq.suql.execution.similarity import TextVectors, compared
 from almanaq.suql.execution.text_stage import StageRun
 from almanaq.suql.execution.threads import in_thread
 from almanaq.suql.plan.estimate import Sharing, text_estimate
-from almanaq.suql.plan.stages import Materialize, NativeQuery, NativeTable, Plan, Stage, TextStage
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, Stage, TextStage
 from almanaq.suql.result import Trace
 
 
@@ -85,6 +85,8 @@ class ExecutionContext:
     proxy_models: Callable[[str], Models] | None = None
 
 
+Rows = tuple[pa.Table, tuple[Any, ...]]
+"""Rows of a result, with the evidence of each."""
 Sink = Callable[[pa.Table], Awaitable[None]]
 """Takes rows of a result as they are found."""
 _PIECE_ROWS = 10_000
@@ -156,24 +158,17 @@ class Run:
         self._warnings: list[str] = []
         self.report = RunReport()
 
-    async def all(self) -> tuple[pa.Table, tuple[Any, ...]]:
-        await self.link()
-        await self.run_stages(self._plan.stages)
-        return await self._result()
-
-    async def _result(self) -> tuple[pa.Table, tuple[Any, ...]]:
+    async def result(self) -> Rows:
         if self._shown is None:
             return await self.output(self._plan.output.select)
         return await self._finish(refuse_large(self._shown, self._options))
 
-    async def pieces(self, sink: Sink) -> tuple[pa.Table, tuple[Any, ...]]:
-        """Run every stage and give the result's rows to a sink, some at a time; give the last that it was given.
+    async def pieces(self, sink: Sink) -> Rows:
+        """Give the result's rows to a sink, some at a time; give the last that it was given.
 
         They are never held all at once, so that no bound of memory is set to them.
         """
-        await self.link()
-        await self.run_stages(self._plan.stages)
-        found: tuple[pa.Table, tuple[Any, ...]] | None = None
+        found: Rows | None = None
         if self._shown is None and self._context.database.typed:
             select = self._plan.output.select
             bound = (None, select.parameters) if isinstance(select, NativeQuery) and select.parameters else ()
@@ -212,9 +207,8 @@ class Run:
             self._warnings += await in_thread(self._casts.describe)
 
     async def _run_stage(self, stage: Stage) -> None:
-        if isinstance(stage, Materialize | NativeTable):
-            select = stage.query if isinstance(stage, NativeTable) else stage.select
-            self.report.rows[stage.name] = await in_thread(self._renderer.create, stage.name, select)
+        if isinstance(stage, Materialize):
+            self.report.rows[stage.name] = await in_thread(self._renderer.create, stage.name, stage.select)
         elif not isinstance(stage, TextStage):
             made = await compared(stage, self._context.vectors, self._session, self._renderer)
             await in_thread(self._renderer.store, stage.name, made)
@@ -223,7 +217,7 @@ class Run:
             with operator(stage.name):
                 await self._text(stage)
 
-    async def output(self, select: exp.Query | NativeQuery) -> tuple[pa.Table, tuple[Any, ...]]:
+    async def output(self, select: exp.Query | NativeQuery) -> Rows:
         parameters = select.parameters if isinstance(select, NativeQuery) else ()
         sql = self._renderer.sql(limit_rows(select, self._options.max_rows))
         return await self._finish(await in_thread(fetch_result, self._session, sql, parameters, self._options))
@@ -268,14 +262,14 @@ class Run:
         else:
             await self._store(stage, rows)
 
-    async def found_in_time(self) -> tuple[pa.Table, tuple[Any, ...]] | None:
+    async def found_in_time(self) -> Rows | None:
         """Return the rows that are sure of a run that the deadline ended; None where there are none."""
         if self._found is None or not await in_thread(self._session.give_grace, _GRACE_SECONDS):
             return None
         self.interrupted = True
         try:
             await self._keep(*self._found)
-            return await self._result()
+            return await self.result()
         except DatabaseError:  # no time, or no room; the deadline is reported
             return None
 
@@ -288,16 +282,13 @@ class Run:
         self._warnings += warn_unsorted(stage, table)
         await in_thread(self._renderer.store, stage.name, table)
 
-    async def batches(self, stage: TextStage) -> AsyncIterator[None]:
-        found = self._batches(stage, self._stage_run(stage))
-        try:
+    async def batches(self, stage: TextStage) -> AsyncGenerator[None]:
+        async with contextlib.aclosing(self._batches(stage, self._stage_run(stage))) as found:
             async for rows in found:
                 await self._store(stage, rows)
                 yield
-        finally:
-            await found.aclose()  # type: ignore[attr-defined]
 
-    async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncIterator[list[StageRow]]:
+    async def _batches(self, stage: TextStage, run: AnyRun) -> AsyncGenerator[list[StageRow]]:
         await find_options(stage, self.calls, self._session, self._renderer)
         # Candidates that are tried as the database finds them are found before they are counted: that spends nothing.
         as_found = self._options.candidates is None and not tries_by_similarity(stage, self._options)
@@ -418,7 +409,7 @@ class Run:
         surely = None if stage.stop_after is None else max(_FEWEST_ROWS, 2 * stage.stop_after)
         return CandidateStream(self._session, sql, first_rows=surely, payload=payload, cells=cells)
 
-    async def _finish(self, table: pa.Table) -> tuple[pa.Table, tuple[Any, ...]]:
+    async def _finish(self, table: pa.Table) -> Rows:
         output = self._plan.output
         table, cut = cut_rows(table, self._options.max_rows)
         self._cut = self._cut or bool(cut)

@@ -18,7 +18,6 @@ from almanaq.suql.plan.stages import (
     LogicalPlan,
     Materialize,
     NativeQuery,
-    NativeTable,
     Plan,
     SimilarityCall,
     SimilarityJoin,
@@ -102,8 +101,6 @@ def explain_plan(
         match stage:
             case Materialize():
                 kind, what = "sql", f"{stage.purpose}:\n{show.sql(stage.select)}"
-            case NativeTable():
-                kind, what = "sql", f"{stage.purpose}:\n{stage.query.text}"
             case TextStage():
                 kind = "text filter" if stage.predicate is not None else "text projection"
                 what = "\n".join(filter(None, (_describe(stage, plan, show), order(stage))))
@@ -115,9 +112,7 @@ def explain_plan(
         marked = approximate and isinstance(stage, TextStage)
         lines.append(StageLine(kind, stage.name, what, figures, done.get(stage.name), approximate=marked))
     payload = plan.output.payload and f"the rows that passed, as they came: {', '.join(plan.output.payload)}"
-    select = plan.output.select
-    written = payload or (select.text if isinstance(select, NativeQuery) else show.sql(select))
-    lines.append(StageLine("output", "result", written, {}, done.get("result")))
+    lines.append(StageLine("output", "result", payload or show.sql(plan.output.select), {}, done.get("result")))
     return Explanation(tuple(lines), tuple((name, describe_logical(step, dialect)) for name, step in steps))
 
 
@@ -138,14 +133,14 @@ def describe_logical(plan: LogicalPlan, dialect: str = "duckdb") -> str:
 
 def _choices(block: TextBlock, show: _PlanText) -> list[tuple[str, str]]:
     show = replace(show, sites={site.id: site for site in block.sites})
-    per_value = block.semi_join_key if block.first_only else None
+    first = block.first_rows if block.first_only else None
     found = [
         ("asks", "; ".join(show.call(site) + show.needed(site) for site in block.sites)),
         ("where", show.expression(block.where) if block.where is not None else None),
         ("rows fetched under", show.expression(block.condition) if block.condition is not None else "all rows"),
         ("text filter", show.predicate(block.residual) if block.residual is not None else None),
         ("stops after", f"{block.stop_after} rows" if block.stop_after is not None else None),
-        ("stops for each", show.expression(per_value) if per_value is not None else None),
+        ("stops for each", show.expression(first.key) if first is not None else None),
         ("reads", "the base table by row id" if block.direct else "a copy of the candidate rows"),
         ("text of the output", "for returned rows only" if block.late else None),
     ]
@@ -193,8 +188,8 @@ class _PlanText:
     links: tuple[Link, ...] = ()
     sites: Mapping[str, Site] = field(default_factory=dict)
 
-    def sql(self, tree: exp.Expr) -> str:
-        return self._resolve(tree).sql(self.dialect)
+    def sql(self, tree: exp.Expr | NativeQuery) -> str:
+        return tree.text if isinstance(tree, NativeQuery) else self._resolve(tree).sql(self.dialect)
 
     def expression(self, node: exp.Expr) -> str:
         return self._resolve(node).transform(self._write_out).sql(self.dialect)

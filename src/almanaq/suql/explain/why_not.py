@@ -12,7 +12,7 @@ from almanaq import display
 from almanaq.display import visible
 from almanaq.errors import UnknownNameError, UnsupportedError, suggest
 from almanaq.suql.catalog.relations import Catalog, ColumnKind
-from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.catalog.sources import from_items, holder_of
 from almanaq.suql.explain.explain import describe_condition
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_FROM, FROM_ALIAS, where_of
@@ -104,8 +104,7 @@ def filters_rows_of_from(tree: exp.Query) -> bool:
         return False
     if where is not None and own_text_calls(where):
         return True
-    members = (find_cte(item) for item in from_items(tree) if isinstance(item, exp.Table))
-    return any(map(has_text, joined)) or any(map(has_text, [*from_items(tree), *filter(None, members)]))
+    return any(map(has_text, [*joined, *filter(None, map(holder_of, from_items(tree)))]))
 
 
 def why_not_plan(plan: LogicalPlan, key: Mapping[str, object], dialect: str) -> tuple[LogicalPlan, tuple[str, ...]]:

@@ -47,7 +47,7 @@ def exists_stop(block: TextBlock) -> TextBlock:
     row will do. So does DISTINCT, and GROUP BY without aggregates. Of `DISTINCT ON (k)`, of `max(x) … GROUP BY k`, and
     of rows that `row_number() OVER (PARTITION BY k …)` calls 1, the first that passes is the one of each k.
     """
-    return replace(block, first_only=True) if block.filtered and block.semi_join_key is not None else block
+    return replace(block, first_only=True) if block.filtered and block.first_rows is not None else block
 
 
 def late_projection(block: TextBlock) -> TextBlock:

@@ -11,7 +11,7 @@ from almanaq.suql.plan.blocks import expand_output_names, is_aggregated, keys_of
 from almanaq.suql.plan.joins import rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import CLAUSES_OF_ROWS, take_rows
-from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_of
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes_above, nodes_of
 from almanaq.suql.text_functions import has_text, is_by_chance, own_text_calls
 
 _KEPT = "_kept"
@@ -58,7 +58,7 @@ def shown_groups(tree: exp.Query) -> exp.Query:
 
 def _keep_shown_groups(block: exp.Select) -> None:
     keys, having = keys_of_groups(block), _parts_of(block, "having")
-    rows = [part for clause in CLAUSES_OF_ROWS for part in _listed(block.args.get(clause))]
+    rows = [part for part in block.iter_expressions() if part.arg_key in CLAUSES_OF_ROWS]
     asked = any(is_grouped(call, block) for call in own_text_calls(block))
     if not keys or not asked or not all(map(_may_stand_twice, [*keys, *rows])):
         return
@@ -99,23 +99,14 @@ def _is_about(part: exp.Expr, keys: Sequence[exp.Expr]) -> bool:
     """Return whether a condition has the same value in all rows that have the same keys."""
     if has_text(part) or is_by_chance(part):
         return False
-    pending, read = [part], False
-    while pending:
-        node = pending.pop()
-        if node in keys:
-            read = True
-        elif isinstance(node, (exp.Column, exp.Query, exp.Window, *AGGREGATES)):
-            return False
-        else:
-            pending += node.iter_expressions()
-    return read
+    found = nodes_above(part, lambda node: node in keys)
+    others = [node for node in found if node not in keys]
+    return len(others) < len(found) and not any(
+        isinstance(node, (exp.Column, exp.Query, exp.Window, *AGGREGATES)) for node in others
+    )
 
 
 def _may_stand_twice(part: exp.Expr) -> bool:
     """Return whether a part of a query gives the same at two places, and asks nothing."""
     members = [cte for table in nodes_of(part, exp.Table) if (cte := find_cte(table)) is not None]
     return not any(has_text(node) or is_by_chance(node) or node.find(exp.Limit, exp.Fetch) for node in (part, *members))
-
-
-def _listed(given: exp.Expr | list[exp.Expr] | None) -> list[exp.Expr]:
-    return given if isinstance(given, list) else [] if given is None else [given]

@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 
 from almanaq.errors import UnsupportedError
-from almanaq.suql.catalog.sources import find_cte, find_source, from_items, is_of_window
+from almanaq.suql.catalog.sources import find_source, from_items, holder_of, is_of_window, readers_in, references_in
 from almanaq.suql.plan.blocks import (
     aggregates_in,
     drop_constant_keys,
@@ -51,13 +51,13 @@ def unused_outputs(tree: exp.Query) -> exp.Query:
 
 
 def _drop_unread_members(tree: exp.Query) -> bool:
-    readers = _readers(tree)
+    readers = readers_in(tree)
     for with_ in nodes_of(tree, exp.With):
         for cte in list(with_.expressions):
             if not has_text(cte):
                 continue
             inside = {id(table) for table in nodes_of(cte, exp.Table)}  # a recursive member reads itself
-            if not readers.get(id(cte), set()) - inside:
+            if all(id(reader) in inside for reader in readers.get(id(cte), ())):
                 cte.pop()
                 if not with_.expressions:
                     with_.pop()
@@ -65,27 +65,9 @@ def _drop_unread_members(tree: exp.Query) -> bool:
     return False
 
 
-def _readers(tree: exp.Query) -> dict[int, set[int]]:
-    readers: dict[int, set[int]] = {}
-    for table in nodes_of(tree, exp.Table):
-        cte = find_cte(table)
-        if cte is not None:
-            readers.setdefault(id(cte), set()).add(id(table))
-    return readers
-
-
-def _columns(tree: exp.Query) -> dict[int, set[str]]:
-    read: dict[int, set[str]] = {}
-    for column in nodes_of(tree, exp.Column):
-        item = find_source(column.table, column) if column.table else None
-        if item is not None:
-            read.setdefault(id(item), set()).add(column.name)
-    return read
-
-
 def _drop_unread_outputs(tree: exp.Query) -> bool:
     changed = False
-    readers, columns, fields = _readers(tree), _columns(tree), _fields_read(tree)
+    readers, columns, fields = readers_in(tree), references_in(tree), _fields_read(tree)
     for block in nodes_of(tree, exp.Select):
         if not has_text(block):
             continue
@@ -121,7 +103,7 @@ def _fields_read(tree: exp.Query) -> dict[tuple[int, str], set[str]]:
     found: dict[tuple[int, str], set[str]] = {}
     for column in nodes_of(tree, exp.Column):
         item = find_source(column.table, column) if column.table else None
-        holder = (find_cte(item) if isinstance(item, exp.Table) else None) or item
+        holder = (holder_of(item) if item is not None else None) or item
         within = column.parent
         named = within.expression if isinstance(within, exp.Dot) and within.this is column else None
         field = named.name.lower() if isinstance(named, exp.Identifier) else ""
@@ -139,22 +121,21 @@ def _drop_unread_fields(item: exp.Expr, read: set[str]) -> bool:
     return changed
 
 
-def _outputs_read(block: exp.Select, readers: dict[int, set[int]], columns: dict[int, set[str]]) -> set[str] | None:
+def _outputs_read(
+    block: exp.Select, readers: dict[int, list[exp.Table]], columns: dict[int, list[exp.Column]]
+) -> set[str] | None:
     """Return the outputs of a block that something looks at; None when they all count."""
     parent = block.parent
     if isinstance(parent, exp.Exists) and not any(block.args.get(clause) for clause in ("limit", "offset")):
         return set()
     if isinstance(parent, exp.Subquery) and isinstance(parent.parent, exp.From | exp.Join | exp.Lateral):
-        item = parent if not isinstance(parent.parent, exp.Lateral) else parent.parent
-        return columns.get(id(item), set()) if not _renames(item) else None
-    if isinstance(parent, exp.CTE) and not _renames(parent):
-        return {name for table in readers.get(id(parent), ()) for name in columns.get(table, ())}
-    return None
-
-
-def _renames(item: exp.Expr) -> bool:
-    alias = item.args.get("alias")
-    return isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns"))
+        item: exp.Expr = parent if not isinstance(parent.parent, exp.Lateral) else parent.parent
+        items = [item]
+    elif isinstance(parent, exp.CTE):
+        item, items = parent, [*readers.get(id(parent), ())]
+    else:
+        return None
+    return None if item.alias_column_names else {c.name for each in items for c in columns.get(id(each), ())}
 
 
 def exists_limit(tree: exp.Query) -> exp.Query:
@@ -289,7 +270,7 @@ def _computes_with_order(block: exp.Select) -> bool:
 
 def _query_in(item: exp.Expr) -> exp.Select | None:
     """Return the SELECT of a derived table, or of the member of WITH that an item of FROM names."""
-    holder = find_cte(item) if isinstance(item, exp.Table) else item
+    holder = holder_of(item)
     inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
     return inner if isinstance(inner, exp.Select) else None
 
@@ -309,7 +290,7 @@ def _take_order(block: exp.Select) -> None:
     """Order a block's rows as the first item of its FROM does, where it joins others to it and orders them no more."""
     joins = block.args.get("joins") or ()
     first = next(from_items(block), None) if joins else None
-    inner = _query_in(first) if first is not None and not _renames(first) else None
+    inner = _query_in(first) if first is not None and not first.alias_column_names else None
     order = inner.args.get("order") if inner is not None else None
     if first is None or inner is None or order is None or is_by_chance(order) or inner.args.get("distinct"):
         return
@@ -394,17 +375,14 @@ def pushed_conditions(tree: exp.Query) -> exp.Query:
 
 
 def _read_only_by(item: exp.Expr, tree: exp.Query) -> exp.Query | None:
-    holder: exp.Expr | None = item if isinstance(item, exp.Subquery) else None
-    if isinstance(item, exp.Table):
-        holder = find_cte(item)
-        readers = [table for table in nodes_of(tree, exp.Table) if holder is not None and find_cte(table) is holder]
-        recursive = holder is not None and holder.parent is not None and holder.parent.args.get("recursive")
-        holder = None if len(readers) != 1 or recursive else holder
-    for node in (item, holder):
-        alias = node.args.get("alias") if node is not None else None
-        if alias is not None and alias.args.get("columns"):
+    holder = holder_of(item)
+    if not isinstance(holder, exp.CTE | exp.Subquery) or item.alias_column_names or holder.alias_column_names:
+        return None
+    if isinstance(holder, exp.CTE):
+        recursive = holder.parent is not None and holder.parent.args.get("recursive")
+        if recursive or len(readers_in(tree)[id(holder)]) != 1:
             return None
-    return holder.this if holder is not None and isinstance(holder.this, exp.Query) else None
+    return holder.this if isinstance(holder.this, exp.Query) else None
 
 
 def _push(query: exp.Expr, part: exp.Expr, item: str, names: list[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Sequence
+
 from sqlglot import exp
 
 from almanaq.suql.catalog.answer_types import is_read_from
@@ -29,7 +32,7 @@ from almanaq.suql.plan.sites import (
     where_of,
 )
 from almanaq.suql.plan.stages import ORDINAL
-from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_of, side_of
+from almanaq.suql.syntax.nodes import aliased, column, derived, is_within, nodes, nodes_above, nodes_of, side_of
 from almanaq.suql.text_functions import (
     has_text,
     is_by_chance,
@@ -212,14 +215,14 @@ def drop_constant_keys(block: exp.Select) -> None:
                 block.set("limit", exp.Limit(expression=exp.Literal.number(0)) if none else None)
 
 
-def derive(block: exp.Select, name: str, units: list[exp.Expr], above: list[exp.Expr] | None = None) -> exp.Select:
+def derive(block: exp.Select, name: str, units: Iterable[exp.Expr], above: Sequence[exp.Expr] = ()) -> exp.Select:
     """Move a block's FROM and WHERE into a derived table that also computes some of its expressions, and return it.
 
     With unit `f(a)`, `SELECT max(f(a)) FROM t WHERE w` becomes
     `SELECT max(d.u0) FROM (SELECT f(a) AS u0 FROM t WHERE w) AS d`. The rows stay the same, since the derived table has
     one row for each that reached the block's other clauses. The conjuncts `above` of WHERE stay above.
     """
-    kept = _drop_conjuncts(block, above or [])
+    kept = _drop_conjuncts(block, above)
     computed: dict[str, exp.Expr] = {}
     labels: dict[str, str] = {}
     for unit in units:  # equal ones share a column
@@ -346,46 +349,22 @@ def split_groups(block: exp.Select, name: str) -> bool:
     """Group in a derived table where text functions read groups; say whether they do.
 
     `SELECT summary(array_agg(a)) FROM t GROUP BY b HAVING h` becomes
-    `SELECT summary(d.a0) FROM (SELECT array_agg(a) AS a0 FROM t GROUP BY b) AS d WHERE h`.
+    `SELECT summary(d.u0) FROM (SELECT array_agg(a) AS u0 FROM t GROUP BY b) AS d WHERE h`.
     """
     if not is_aggregated(block) or not _reads_groups(block):
         return False
     keys = sorted(_group_keys(block), key=lambda key: -len(nodes(key)))  # a key may be part of another
-    having = block.args.get("having")
-    group = block.args.get("group")
-    block.set("having", None)
-    if group is not None:
-        group.pop()
-    parts = [*block.expressions, *([having.this] if having is not None else [])]
-    parts += [node for node in (block.args.get("order"), block.args.get("distinct")) if node is not None]
-    holder = exp.Tuple(expressions=parts)  # gives every part a parent while its pieces are replaced
-    holder.parent = block
-    outputs: dict[str, exp.Expr] = {}
-    for node in aggregates_in(holder):  # first: a key inside an aggregate is a column of the rows
-        label = f"a{len(outputs)}"
-        outputs[label] = node.copy()
-        node.replace(column(name, label))
-    for i, key in enumerate(keys):
-        outputs[f"g{i}"] = key.copy()
-        for node in [n for n in nodes(holder) if n == key]:
-            node.replace(column(name, f"g{i}"))
-    inner = take_rows(block)
+    group, having = block.args.get("group"), block.args.get("having")
+    block.set("group", None)
+    # Keys are looked for once the aggregates are replaced: one inside an aggregate is a column of the rows.
+    parts = ((key, part) for key in keys for part in parts_beside(block, CLAUSES_OF_ROWS))
+    read = (node for key, part in parts for node in nodes(part) if node == key)
+    inner = derive(block, name, itertools.chain(aggregates_in(block), read))
     inner.set("group", group)
-    inner.set("expressions", [aliased(node, label) for label, node in outputs.items()])
-    block.set("from_", exp.From(this=derived(inner, name)))
-    _put_back(block, holder, having)
-    return True
-
-
-def _put_back(block: exp.Select, holder: exp.Tuple, having: exp.Having | None) -> None:
-    parts = list(holder.expressions)
-    count = len(block.expressions)
-    block.set("expressions", parts[:count])
-    rest = parts[count:]
     if having is not None:
-        block.set("where", exp.Where(this=rest.pop(0)))
-    for node in rest:
-        block.set(node.key if node.key in ("order", "distinct") else "order", node)
+        block.set("having", None)
+        block.set("where", exp.Where(this=having.this))
+    return True
 
 
 def _reads_groups(block: exp.Select) -> bool:
@@ -409,22 +388,15 @@ def _group_keys(block: exp.Select) -> list[exp.Expr]:
 
 def aggregates_in(tree: exp.Expr) -> list[exp.Expr]:
     """Return the outermost aggregates of a block's own expressions; a window's own function is none."""
-    found: list[exp.Expr] = []
 
-    def visit(node: exp.Expr) -> None:
-        if isinstance(node, exp.Query) and node is not tree:
-            return
-        if is_aggregate(node) and not is_of_window(node):
-            found.append(node)
-            return
-        for child in node.iter_expressions():
-            visit(child)
+    def aggregates(node: exp.Expr) -> bool:
+        return is_aggregate(node) and not is_of_window(node)
 
-    visit(tree)
-    return found
+    found = nodes_above(tree, lambda at: aggregates(at) or (isinstance(at, exp.Query) and at is not tree))
+    return list(filter(aggregates, found))
 
 
-def _drop_conjuncts(block: exp.Select, above: list[exp.Expr]) -> list[exp.Expr]:
+def _drop_conjuncts(block: exp.Select, above: Sequence[exp.Expr]) -> list[exp.Expr]:
     if not above:
         return []
     rest = [part for part in conjuncts(where_of(block)) if not any(part is kept for kept in above)]

@@ -10,16 +10,10 @@ from sqlglot import exp
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
 from almanaq.suql.catalog.relations import Catalog
-from almanaq.suql.catalog.sources import find_cte, from_items, qualified
+from almanaq.suql.catalog.sources import from_items, qualified, readers_in, sides_of
 from almanaq.suql.plan import blocks, joins, similarities
 from almanaq.suql.plan.blocks import keep_grouped_readings
-from almanaq.suql.plan.first_rows import (
-    FirstRows,
-    derive_first_rows,
-    first_rows_of,
-    mark_first_rows,
-    split_first_rows,
-)
+from almanaq.suql.plan.first_rows import derive_first_rows, first_rows_of, mark_first_rows, split_first_rows
 from almanaq.suql.plan.joins import OUTER, matches_wanted, order_known_before, restrict_semi_joins
 from almanaq.suql.plan.predicates import any_of, ask_lazily, conjuncts, matters_under, weakest
 from almanaq.suql.plan.sites import (
@@ -33,7 +27,17 @@ from almanaq.suql.plan.sites import (
     text_unit,
     where_of,
 )
-from almanaq.suql.plan.stages import ORDINAL, ROW, LogicalPlan, LogicalStage, Materialize, Output, TextBlock
+from almanaq.suql.plan.stages import (
+    ORDINAL,
+    ROW,
+    FirstRows,
+    LogicalPlan,
+    LogicalStage,
+    Materialize,
+    Output,
+    TextBlock,
+    selects_of,
+)
 from almanaq.suql.plan.text_blocks import (
     KEEPS_UNKNOWN,
     Marked,
@@ -64,13 +68,11 @@ class CommonTables:
         if with_ is None:
             return
         self._recursive |= bool(with_.args.get("recursive"))
-        references: dict[int, list[exp.Table]] = {}
-        for named in nodes_of(query, exp.Table):
-            references.setdefault(id(find_cte(named)), []).append(named)
+        readers = readers_in(query)
         for cte in list(with_.expressions):
             name = self._name(f"cte_{cte.alias}")
-            for reference in references.get(id(cte), ()):
-                reference.set("this", quoted(name))
+            for reader in readers.get(id(cte), ()):
+                reader.set("this", quoted(name))
             cte.args["alias"].set("this", quoted(name))
             if has_text(cte.this):
                 _check_recursion(cte, name)
@@ -84,7 +86,7 @@ class CommonTables:
 
     def attach_to_stage(self, stage: LogicalStage) -> LogicalStage:
         if isinstance(stage, Materialize):
-            return replace(stage, select=self.attach(stage.select))
+            return replace(stage, select=self.attach(*selects_of(stage)))
         if not isinstance(stage, TextBlock):
             return stage  # it reads tables that were made before
         parts = [stage.source, *stage.outputs, *stage.order, *([stage.where] if stage.where is not None else [])]
@@ -240,7 +242,8 @@ class _Builder:
         copies = {each.name: each.select for each in made if isinstance(each.select, exp.Select)}
         stage = text_block(name, block, self._catalog, self.common, self._row_id(block), copies)
         first = first_rows_of(block)
-        stage = first.apply_to(stage, labels) if first is not None else stage
+        if first is not None:
+            stage = replace(stage, first_rows=first.over(dict(zip(labels, stage.outputs, strict=False))))
         if blocks.LEAVES_OUT_UNKNOWN in block.meta:
             stage = replace(stage, leaves_out_unknown=True)
         if marked is not None:
@@ -373,13 +376,9 @@ class _Builder:
         return name
 
     def _correlate(self, query: exp.Query, rows: str) -> None:
-        if isinstance(query, exp.Subquery):
-            self._correlate(query.this, rows)
-        elif isinstance(query, exp.SetOperation):
-            self._correlate(query.this, rows)
-            self._correlate(query.expression, rows)
-        elif isinstance(query, exp.Select) and has_text(query):
-            self._correlated_select(query, rows)
+        for side in sides_of(query):
+            if isinstance(side, exp.Select) and has_text(side):
+                self._correlated_select(side, rows)
 
     def _correlated_select(self, block: exp.Select, rows: str) -> None:
         blocks.expand_output_names(block)

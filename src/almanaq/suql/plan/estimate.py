@@ -23,7 +23,7 @@ from almanaq.suql.plan.predicates import (
     conjuncts,
     sites_needed,
 )
-from almanaq.suql.plan.stages import Materialize, NativeTable, Plan, SiteInput, TextStage, selects_of
+from almanaq.suql.plan.stages import Materialize, NativeQuery, Plan, SiteInput, TextStage, selects_of
 
 TEXT_SELECTIVITY = 0.25
 """The share of rows that a text condition is expected to keep, before any is asked."""
@@ -105,7 +105,7 @@ def estimate(
             found[stage.name] = _text_estimate(stage, candidates, catalog, sharing or Sharing())
             rows[stage.name] = found[stage.name].rows
             continue
-        if isinstance(stage, NativeTable):
+        if isinstance(stage, Materialize) and isinstance(stage.select, NativeQuery):
             rows.setdefault(stage.name, rows.get(stage.within, _UNKNOWN_ROWS))
         elif not isinstance(stage, Materialize) or stage.name not in rows:
             rows[stage.name] = max(_rows_of(select, rows, catalog) for select in selects_of(stage))

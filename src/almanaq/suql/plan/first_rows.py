@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from sqlglot import exp
 
-from almanaq.suql.catalog.sources import find_cte, from_items
+from almanaq.suql.catalog.sources import from_items, holder_of, readers_in
 from almanaq.suql.plan.blocks import aggregates_in, derive, is_aggregated, keys_of_groups, sets_in, windows_in
 from almanaq.suql.plan.joins import keeps_rows, rows_to_cut
 from almanaq.suql.plan.predicates import conjuncts
 from almanaq.suql.plan.sites import where_of
-from almanaq.suql.plan.stages import TextBlock
+from almanaq.suql.plan.stages import FIRST_ROWS, FirstRows
 from almanaq.suql.syntax.nodes import nodes_of, quoted
 from almanaq.suql.text_functions import has_text, is_by_chance
 
 _FIRST_ONLY = "first_only"
 """What a block is marked by of whose rows only those numbered 1 are read."""
-_FIRST_ROWS = "first_rows"
-"""What a block is marked by whose rows are not all wanted, with a FirstRows."""
 
 
 def split_first_rows(block: exp.Select, name: str) -> bool:
@@ -56,13 +52,13 @@ def mark_first_rows(tree: exp.Query) -> None:
 
     So does `SELECT … FROM (SELECT *, row_number() OVER w AS n FROM t WHERE f(a)) AS d WHERE d.n = 1`.
     """
-    read = [cte for table in nodes_of(tree, exp.Table) if (cte := find_cte(table)) is not None]
+    readers = readers_in(tree)
     for block in nodes_of(tree, exp.Select):
         ones = [each for part in conjuncts(where_of(block)) if (each := _is_one(part)) is not None]
         for item in from_items(block) if ones else ():
-            holder = item if isinstance(item, exp.Subquery) else find_cte(item) if isinstance(item, exp.Table) else None
-            inner = holder.this if holder is not None else None
-            if holder is None or not isinstance(inner, exp.Select) or sum(cte is holder for cte in read) > 1:
+            holder = holder_of(item)
+            inner = holder.this if isinstance(holder, exp.CTE | exp.Subquery) else None
+            if holder is None or not isinstance(inner, exp.Select) or len(readers.get(id(holder), ())) > 1:
                 continue
             renamed = bool(item.alias_column_names or holder.alias_column_names)
             cut = renamed or any(inner.args.get(clause) for clause in ("distinct", "limit", "offset"))
@@ -72,39 +68,8 @@ def mark_first_rows(tree: exp.Query) -> None:
                 inner.meta[_FIRST_ONLY] = True
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRows:
-    """What rows of a block will do: of each value of a key the first that passes in an order, or any.
-
-    Attributes:
-        key: of the block's outputs.
-        order: of the block's outputs; () any row.
-        wanted: so many values will do, because of a LIMIT around the block; None: all are wanted.
-        ordered: these have to be the least of those that pass.
-    """
-
-    key: exp.Expr
-    order: tuple[exp.Expr, ...] = ()
-    wanted: int | None = None
-    ordered: bool = False
-
-    def mark(self, block: exp.Select) -> None:
-        block.meta[_FIRST_ROWS] = self
-
-    def apply_to(self, stage: TextBlock, labels: list[str]) -> TextBlock:
-        """Return the stage that a block became, which may stop at the first rows; its outputs are called `labels`."""
-        outputs = dict(zip(labels, stage.outputs, strict=False))
-
-        def resolve(node: exp.Expr) -> exp.Expr:
-            return node.transform(lambda part: outputs[part.name].copy() if isinstance(part, exp.Column) else part)
-
-        by = tuple(map(resolve, self.order))
-        key, wanted, ordered = resolve(self.key), self.wanted, self.ordered
-        return replace(stage, semi_join_key=key, first_by=by, values_wanted=wanted, values_ordered=ordered)
-
-
 def first_rows_of(block: exp.Expr) -> FirstRows | None:
-    found: FirstRows | None = block.meta.get(_FIRST_ROWS)
+    found: FirstRows | None = block.meta.get(FIRST_ROWS)
     return found
 
 

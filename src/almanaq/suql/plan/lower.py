@@ -23,6 +23,7 @@ from almanaq.suql.plan.sites import FROM_ALIAS, TEXT_ALIAS, Site, site_of, text_
 from almanaq.suql.plan.stages import (
     ORDINAL,
     ROW,
+    FirstRows,
     LogicalPlan,
     Materialize,
     Output,
@@ -33,7 +34,7 @@ from almanaq.suql.plan.stages import (
     TextStage,
     selects_of,
 )
-from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_of, table
+from almanaq.suql.syntax.nodes import aliased, column, copy_tree, derived, nodes, nodes_above, nodes_of, table
 from almanaq.suql.text_functions import is_text_call
 
 
@@ -96,7 +97,7 @@ def _check_computed(select: exp.Query) -> None:
 
 def _with_last_inside(plan: Plan) -> Plan:
     last = plan.stages[-1] if plan.stages else None
-    if not isinstance(last, Materialize):
+    if not isinstance(last, Materialize) or not isinstance(last.select, exp.Query):
         return plan
     if (renamed := _renamed(plan.output.tree, last)) is not None:
         return replace(plan, stages=plan.stages[:-1], output=replace(plan.output, select=renamed))
@@ -141,18 +142,14 @@ def _settled_parts(expression: exp.Expr) -> list[exp.Expr]:
     A comparison cannot fail where it is not looked at, and is made where the column is: elsewhere, a value of an ENUM
     is a text, which has another order.
     """
-    found: list[exp.Expr] = []
-    pending = [expression]
-    while pending:
-        node = pending.pop()
+
+    def settles(node: exp.Expr) -> bool:
         columns = nodes_of(node, exp.Column)
-        settled = bool(columns) and all(reference.table == FROM_ALIAS for reference in columns)
         compares = isinstance(node, _COMPARISONS) and all(isinstance(part, _COMPARED) for part in nodes(node))
-        if settled and (compares or isinstance(node, exp.Column)):
-            found.append(node)
-        else:
-            pending += node.iter_expressions()
-    return found
+        settled = bool(columns) and all(reference.table == FROM_ALIAS for reference in columns)
+        return settled and (compares or isinstance(node, exp.Column))
+
+    return list(filter(settles, nodes_above(expression, settles)))
 
 
 class _Lowering:
@@ -210,11 +207,10 @@ class _Lowering:
             select.set("where", exp.Where(this=self._resolve(block.condition)))
         inputs = self._inputs(select, tuple(replace(site, needed=None) for site in self._where_sites))
         predicate = self._predicate(select, block.residual)
-        semi_join_key = None
-        if block.first_only and block.semi_join_key is not None:
-            semi_join_key = "semi_join_key"
-            select.append("expressions", aliased(self._resolve(block.semi_join_key), semi_join_key))
-            self._order_values(select, block)
+        first = block.first_rows if block.first_only else None
+        if first is not None:
+            select.append("expressions", aliased(self._resolve(first.key), "semi_join_key"))
+            self._order_values(select, first)
         self._bring(select)
         ordered = block.stop_after is not None and bool(block.order)
         if ordered or (self.payload and block.order):
@@ -223,27 +219,22 @@ class _Lowering:
         self._kept, self._where = f"{block.name}_kept", None
         stage = TextStage(self._kept, block.name, select, inputs, predicate, block.stop_after, ordered)
         stage = replace(stage, keeps_unknown=block.keeps_unknown)
-        if semi_join_key is None:
+        if first is None:
             return stage
-        return replace(
-            stage,
-            semi_join_key=semi_join_key,
-            ordered=bool(block.first_by),
-            values_wanted=block.values_wanted,
-            values_ordered=block.values_ordered,
-        )
+        stage = replace(stage, semi_join_key="semi_join_key", ordered=bool(first.order))
+        return replace(stage, values_wanted=first.wanted, values_ordered=first.ordered)
 
-    def _order_values(self, select: exp.Select, block: TextBlock) -> None:
+    def _order_values(self, select: exp.Select, first: FirstRows) -> None:
         """Rows of the value wanted next come first; of one value, they come in its order, or those that pass without
         asking before others."""
-        sure = surely(block.residual) if block.residual is not None and not block.first_by else None
-        ordered = block.semi_join_key if block.values_ordered else None
-        keys: list[exp.Expr] = [exp.Ordered(this=self._resolve(ordered))] if ordered is not None else []
-        keys += [self._resolve(node) for node in block.first_by]
+        residual = self._block.residual
+        sure = surely(residual) if residual is not None and not first.order else None
+        keys: list[exp.Expr] = [exp.Ordered(this=self._resolve(first.key))] if first.ordered else []
+        keys += [self._resolve(node) for node in first.order]
         if sure is not None:
-            first = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
-            first.set("default", exp.Literal.number(1))
-            keys.append(exp.Ordered(this=first))
+            asked = exp.Case(ifs=[exp.If(this=self._resolve(sure), true=exp.Literal.number(0))])
+            asked.set("default", exp.Literal.number(1))
+            keys.append(exp.Ordered(this=asked))
         if keys:
             select.set("order", exp.Order(expressions=[*keys, exp.Ordered(this=copy_tree(self._row))]))
 

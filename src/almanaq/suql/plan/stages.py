@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from sqlglot import exp
 
-from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.linking import Link
-from almanaq.suql.language import WORK_SCHEMA, Cited
+from almanaq.suql.language import Cited
 from almanaq.suql.names import BoundQuery
 from almanaq.suql.plan.predicates import Predicate
 from almanaq.suql.plan.sites import Site, site_of, text_columns
-from almanaq.text.sql_literals import string_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +30,6 @@ class NativeQuery:
     parameters: Sequence[object] | Mapping[str, object] = field(default=(), compare=False)
     tables: tuple[str, ...] = ()
     lookups: tuple[tuple[str, str], ...] = ()
-
-    def looked_up(self, write: Callable[[str], str], values_of: Callable[[str], Sequence[str]]) -> str:
-        text = self._place(self.text, write)
-        for mark, query in self.lookups:
-            values = values_of(self._place(query, write))
-            if not values:
-                raise UnsupportedError("PIVOT finds no values to make columns of: name them, ON … IN ('…')")
-            text = text.replace(string_literal(mark), ", ".join(map(string_literal, values)))
-        return text
-
-    def _place(self, text: str, write: Callable[[str], str]) -> str:
-        for name in sorted(self.tables, key=len, reverse=True):  # part_1 begins part_10
-            text = text.replace(f"{WORK_SCHEMA}.{name}", write(name))
-        return text
 
 
 ROW = "_row"
@@ -80,6 +64,37 @@ class EvidenceSource:
     named: RowName = RowName.KEY
 
 
+FIRST_ROWS = "first_rows"
+"""What a SELECT is marked by whose rows are not all wanted, with a FirstRows."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """What rows of a block will do: of each value of a key the first that passes in an order, or any.
+
+    Attributes:
+        key, order: of the block's outputs; without an order, any row will do.
+        wanted: so many values will do, because of a LIMIT around the block; None: all are wanted.
+        ordered: these have to be the least of those that pass.
+    """
+
+    key: exp.Expr
+    order: tuple[exp.Expr, ...] = ()
+    wanted: int | None = None
+    ordered: bool = False
+
+    def mark(self, block: exp.Select) -> None:
+        block.meta[FIRST_ROWS] = self
+
+    def over(self, outputs: Mapping[str, exp.Expr]) -> FirstRows:
+        """Return the same of what outputs stand for."""
+
+        def resolve(node: exp.Expr) -> exp.Expr:
+            return node.transform(lambda part: outputs[part.name].copy() if isinstance(part, exp.Column) else part)
+
+        return replace(self, key=resolve(self.key), order=tuple(map(resolve, self.order)))
+
+
 @dataclass(frozen=True, slots=True)
 class TextBlock:
     """One SELECT block with text functions and nothing that groups, dedups or looks across rows; becomes a table.
@@ -100,11 +115,7 @@ class TextBlock:
         stop_after: rows after which the text filter may stop; None decides all.
         direct: read the one base table by its row ids instead of copying candidates first.
         late: evaluate text that only the output needs for the rows that are returned.
-        semi_join_key: expression for each value of which one row will do;
-            `first_only` says that the text filter stops there.
-        first_by: that one has to be the first in this order; (): any will do.
-        values_wanted: so many of these values will do; None: all are wanted.
-        values_ordered: these have to be the least of those that have a row which passes.
+        first_rows: which rows will do, where not all are wanted; `first_only`: the text filter stops at these.
         keeps_unknown: the text filter keeps rows that a failed call leaves undecided (`plan/text_blocks.py`).
         leaves_out_unknown: rows with a failed call among those of the outputs are left out.
     """
@@ -127,11 +138,8 @@ class TextBlock:
     stop_after: int | None = None
     direct: bool = False
     late: bool = False
-    semi_join_key: exp.Expr | None = None
+    first_rows: FirstRows | None = None
     first_only: bool = False
-    first_by: tuple[exp.Expr, ...] = ()
-    values_wanted: int | None = None
-    values_ordered: bool = False
     keeps_unknown: bool = False
     leaves_out_unknown: bool = False
     light: frozenset[str] = frozenset()
@@ -155,21 +163,14 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Materialize:
-    name: str
-    select: exp.Query
-    purpose: str
-
-
-@dataclass(frozen=True, slots=True)
-class NativeTable:
-    """A SQL stage: the rows of a query that the engine runs as it is become a temporary table.
+    """A SQL stage: the rows of a query become a temporary table.
 
     Attributes:
-        within: the table of which it has no more rows; "" where that is not known.
+        within: the table of which it has no more rows; "" where only the query tells.
     """
 
     name: str
-    query: NativeQuery
+    select: exp.Query | NativeQuery
     purpose: str
     within: str = ""
 
@@ -299,16 +300,14 @@ class Output:
 
 
 LogicalStage = Materialize | TextBlock | SimilarityStage | SimilarityJoin
-Stage = Materialize | NativeTable | TextStage | SimilarityStage | SimilarityJoin
+Stage = Materialize | TextStage | SimilarityStage | SimilarityJoin
 
 
 def selects_of(stage: Stage) -> tuple[exp.Query, ...]:
     """Return the queries that a stage runs in the database, those that were planned."""
     match stage:
-        case NativeTable():
-            return ()
         case Materialize():
-            return (stage.select,)
+            return () if isinstance(stage.select, NativeQuery) else (stage.select,)
         case SimilarityJoin():
             return (stage.left, stage.right)
     return (stage.source,)

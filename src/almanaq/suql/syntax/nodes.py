@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, TypeVar
 
 from sqlglot import exp
@@ -23,6 +23,21 @@ def nodes(tree: exp.Expr) -> list[exp.Expr]:
                 found.append(part)
             elif isinstance(part, list):
                 found += [item for item in part if isinstance(item, exp.Expr)]
+    return found
+
+
+def nodes_above(tree: exp.Expr, is_end: Callable[[exp.Expr], bool]) -> list[exp.Expr]:
+    """Return the nodes of a tree in pre-order; those that are an end are given, but not gone into."""
+    found: list[exp.Expr] = []
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        for part in () if is_end(node) else reversed(node.args.values()):
+            if isinstance(part, exp.Expr):
+                pending.append(part)
+            elif isinstance(part, list):
+                pending += [item for item in reversed(part) if isinstance(item, exp.Expr)]
     return found
 
 
