@@ -1,4 +1,4 @@
-"""Tables of answers, and what is looked up in them: an answer, whether there is one, where the quotes are.
+"""Tables that a query is taken apart into: of answers, and what is looked up in them; of rows that a LIMIT keeps.
 
 DuckDB runs such a lookup as a join, which loses the order of rows. Where a query may depend on it, the table is looked
 up as a MAP: that takes time for each pair of a row and a document (50,000 of each: 5 s).
@@ -17,20 +17,28 @@ from almanaq.engines.duckdb.trees import (
     Node,
     add_members,
     alias_of,
+    both,
     column,
     functions_in,
     has_text,
+    is_constant,
     items_of,
     member_of,
+    names_in,
     own_nodes,
     replace_expression,
+    select,
+    select_all,
     statement,
     walk,
 )
 from almanaq.errors import DatabaseError, QueryError, QueryTypeError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
+from almanaq.suql.plan.blocks import SET_RETURNING
 from almanaq.suql.text_functions import DECLARED
+
+_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
 class Parts:
@@ -245,7 +253,60 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     return None if member is None or member["value"]["aliases"] else member["value"]["query_node"]
 
 
-_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
+# --- rows that a LIMIT keeps, found before the texts of other clauses are asked ---------------------------------------
+
+_ROW = "almanaq_row"
+
+
+def keep_first_rows(node: Node, members: Sequence[Node], engine: Parts) -> None:
+    """Let a SELECT read the rows of one item of FROM that its LIMIT or DISTINCT ON keeps, where nothing else cuts.
+
+    `SELECT t, answer(x, 'q') FROM t WHERE answer(y, 'r') = 'Yes' LIMIT 3` reads the three rows that a part keeps, which
+    is planned whole: it asks no more texts than it needs, and the documents of the SELECT are then those of these rows.
+    """
+    item = node["from_table"]
+    if not _is_cut(node, engine):
+        return
+    row = engine.row_id(item) if item["type"] == "BASE_TABLE" else None
+    whole = item["type"] in ("BASE_TABLE", "SUBQUERY") and alias_of(item) and not has_text(item)
+    if row is None and (not whole or item["sample"]):
+        return
+    numbered = column(alias_of(item), row or "")
+    kept_item = copy.deepcopy(item)
+    part = select_all(kept_item) if row is None else select([{**numbered, "alias": _ROW}], kept_item)
+    part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
+    name = engine.keep(add_members(part, members), None if row is None else ())
+    if name is None:
+        return
+    node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] == "ORDER_MODIFIER"]
+    if row is None:
+        node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
+        node["where_clause"] = None
+        return
+    kept = engine.express(f"a IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})", a=numbered)
+    node["where_clause"] = both(kept, node["where_clause"])
+
+
+def _is_cut(node: Node, engine: Parts) -> bool:
+    """Return whether LIMIT or DISTINCT ON cuts the rows of FROM, and nothing else does."""
+    modifiers = {modifier["type"]: modifier for modifier in node["modifiers"]}
+    limit, distinct = modifiers.get("LIMIT_MODIFIER", {}), modifiers.get("DISTINCT_MODIFIER", {})
+    targets = distinct.get("distinct_on_targets", [])
+    if not (limit or targets) or (distinct and not targets) or "LIMIT_PERCENT_MODIFIER" in modifiers:
+        return False
+    if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
+        return False
+    keys = [*targets, *(order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ()))]
+    aliases = {str(output["alias"]).lower() for output in node["select_list"]}
+    plain = all(limit.get(key) is None or is_constant(limit[key]) for key in ("limit", "offset"))
+    named = names_in(keys) & aliases or any(is_constant(key) or key["class"] == "STAR" for key in keys)
+    across = any(map(engine.is_grouped, [*node["select_list"], *keys]))
+    unnested = not SET_RETURNING.isdisjoint(functions_in(walk(node["select_list"])))
+    return plain and not (named or across or unnested or engine.is_nondeterministic(node["where_clause"]))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
 DOCUMENT, ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
 SAID = "1"
 """What is found in the place of an answer where only that there is one counts."""

@@ -23,8 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from almanaq.engines.duckdb.answer_readings import AnswerReading
-from almanaq.engines.duckdb.answer_tables import ANSWER, DOCUMENT, SAID, Lookup, Parts, add_places
-from almanaq.engines.duckdb.first_rows import keep_first_rows
+from almanaq.engines.duckdb.answer_tables import ANSWER, DOCUMENT, SAID, Lookup, Parts, add_places, keep_first_rows
 from almanaq.engines.duckdb.trees import (
     Node,
     add_members,
