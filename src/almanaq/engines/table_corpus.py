@@ -96,7 +96,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     """Return the tables of files; each sheet of a workbook is one."""
     readers: dict[TableId, Callable[[TableId], Table]] = {}
     engine = cache(_open_reader)
-    faults = [str(problem) for problem in listing.problems]
+    faults = [*listing.problems]
     for found in listing.files:
         place = database or found.id.database
         if found.kind.format is Format.SHEETS:
@@ -104,7 +104,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
                 for sheet in read_workbook(found.path, found.id.table):
                     readers[TableId(place, sheet.name)] = partial(_sheet_table, sheet, rows)
             except (SourceError, MissingExtraError) as error:
-                faults.append(str(not_opened(found.path.name, str(error))))
+                faults.append(not_opened(found.path.name, str(error)))
         else:
             read = partial(_parquet_table, engine) if found.kind.format is Format.PARQUET else _file_table
             readers[TableId(place, found.id.table)] = partial(read, found, rows)
@@ -115,9 +115,9 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
             with connect_sqlite(path) as connection:
                 names = sqlite_tables(connection)
             readers |= {TableId(path.stem, name): partial(_read_from, opened, path) for name in names}
-            faults += [] if names else [str(not_opened(path.name, "holds no table"))]
+            faults += [] if names else [not_opened(path.name, "holds no table")]
         except SourceError as error:
-            faults.append(str(not_opened(path.name, str(error))))
+            faults.append(not_opened(path.name, str(error)))
     if not readers:
         raise SourceError("; ".join(faults))
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)

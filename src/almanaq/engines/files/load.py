@@ -155,7 +155,7 @@ def _is_worth_caching(listing: Listing) -> bool:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str, views: ViewTime) -> Loaded:
-    load = _Load(connection, said, [str(problem) for problem in listing.problems])
+    load = _Load(connection, said, [*listing.problems])
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
@@ -197,10 +197,10 @@ def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
     try:
         work()
     except (SourceError, MissingExtraError, OSError) as error:
-        load.problems.append(str(not_opened(file, str(error))))
+        load.problems.append(not_opened(file, str(error)))
     except duckdb.Error as error:
         raise_if_cancelled()  # it may have been interrupted
-        load.problems.append(str(not_opened(file, first_line(error))))
+        load.problems.append(not_opened(file, first_line(error)))
 
 
 def _rename_references(

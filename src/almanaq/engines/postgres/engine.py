@@ -164,15 +164,15 @@ class PostgresSession(InterruptibleSession):
     def _check(self, sql: str) -> None:
         _check_select(sql.replace(self._prefix, ""))
 
-    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
         """Begin a SELECT as a cursor in the server.
 
         Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
         takes it longer (2 to 3 ms) than they do.
         """
         self._check(sql)
-        name, query = f"c{next(self._numbers)}", bind(self._connection, _strip_semicolon(sql), parameters)
-        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {query}"]
+        name = f"c{next(self._numbers)}"
+        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {_strip_semicolon(sql)}"]
         if work.first_rows is not None:
             declare = ["SET LOCAL jit = off", *declare, "SET LOCAL jit TO DEFAULT"]
         size = min(_FIRST_ROWS, work.batch_rows) if work.first_rows is None else work.first_rows
@@ -310,7 +310,7 @@ class PostgresDatabase:
         return PostgresLanguage(catalog, self._read_functions, self._describe)
 
     def session(self, deadline: float | None = None) -> PostgresSession:
-        elements = {array.oid: array.element for array in self._arrays}
+        elements = {type_.array_oid: type_.oid for type_ in self._arrays}
         return PostgresSession(self._take(), elements, self._give_back, deadline, standby=self._standby)
 
     def close(self) -> None:

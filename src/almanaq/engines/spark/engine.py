@@ -274,12 +274,12 @@ class SparkQuerySession(InterruptibleSession):
 
     # --- streams, deadlines, errors
 
-    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
         places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
             sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
         self._watch.before(places, work.tag)
-        found = self._remote.batches(sql, work.tag, parameters)
+        found = self._remote.batches(sql, work.tag)
         return self._read_on(work, found, next(found, None), places)
 
     def _read_on(
