@@ -195,7 +195,7 @@ class DuckDBDatabase:
 
     def language(self, catalog: Catalog) -> DuckDBLanguage:
         views = (lambda _: None) if self._owned else self._view
-        return DuckDBLanguage(self._cursor, lambda: catalog, views, owned=self._owned)
+        return DuckDBLanguage(self._cursor, catalog, views, owned=self._owned)
 
     def _view(self, relation: Relation) -> str | None:
         with self._cursor() as cursor:
@@ -245,7 +245,7 @@ def _finish(on_close: Callable[[Catalog | None], None] | None, found: Sequence[C
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
     connection = open_instance()
     try:
-        connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS src (READ_ONLY)")
+        connection.execute(f"ATTACH {string_literal(path)} AS src (READ_ONLY)")
     except duckdb.Error as error:
         connection.close()
         raise SourceError(f"cannot open {path.name} as a DuckDB database: {first_line(error)}") from error

@@ -23,6 +23,7 @@ from almanaq.engines.duckdb.trees import (
     Node,
     copy_node,
     flatten_joins,
+    functions_in,
     integer,
     needs_split,
     number_groups,
@@ -66,10 +67,10 @@ class DuckDBLanguage:
     def __init__(
         self,
         connect: Callable[[], duckdb.DuckDBPyConnection],
-        catalog: Callable[[], Catalog],
-        views: Callable[[Relation], str | None] = lambda _: None,
+        catalog: Catalog,
+        views: Callable[[Relation], str | None],
         *,
-        owned: bool = False,
+        owned: bool,
     ) -> None:
         self._connect, self._catalog, self._views, self._owned = connect, catalog, views, owned
         self._lock = threading.Lock()
@@ -97,20 +98,18 @@ class DuckDBLanguage:
             return self._reader().functions.returns
 
     def tree(self, statement: Statement) -> exp.Expr:
-        sql, ordered = statement.sql, None
         with self._lock:
-            if isinstance(statement.tree, dict):
-                reader = self._reader()
-                ordered = copy_node(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
-                write_null_order(ordered, *self._order_settings())
-                number_groups(ordered, reader.functions.aggregates)
-                write_numbers(ordered)
-                flatten_joins(ordered)
-                names = {str(node["function_name"]) for node in walk(ordered) if node.get("class") == "FUNCTION"}
-                own = (reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
-                if needs_split(ordered) or any(own):  # a macro of the database's own may aggregate
-                    raise UnsupportedError("a part of the query is not planned beside text functions")
-                sql = sql if ordered == statement.tree else reader.write(ordered)
+            reader, given = self._reader(), statement.tree
+            ordered = copy_node(number_order(given, lambda: len(reader.describe(statement.shown, ()))))
+            write_null_order(ordered, *self._order_settings())
+            number_groups(ordered, reader.functions.aggregates)
+            write_numbers(ordered)
+            flatten_joins(ordered)
+            called = functions_in(node for node in walk(ordered) if node.get("class") == "FUNCTION")
+            own = called & reader.functions.own_names - DECLARED.keys()
+            if needs_split(ordered) or own:  # a macro of the database's own may aggregate
+                raise UnsupportedError("a part of the query is not planned beside text functions")
+            sql = statement.sql if ordered == given else reader.write(ordered)
         try:
             tree = _parse_written(sql)
             written = copy_tree(tree).sql("duckdb", copy=False, **_FORM)
@@ -122,13 +121,13 @@ class DuckDBLanguage:
             self._check_same(ordered, sql, written)
         return tree
 
-    def _check_same(self, ordered: Node | None, sql: str, written: str) -> None:
+    def _check_same(self, ordered: Node, sql: str, written: str) -> None:
         """Raise UnsupportedError where what sqlglot read is another query than what it wrote of it, to DuckDB."""
         with self._lock:
             reader = self._reader()
             forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
             made = forms.form(reader.parse(written))
-            same = ordered is not None and forms.form(ordered) == made
+            same = forms.form(ordered) == made
             given = made if same else forms.form(reader.parse(sql))  # a tree is not always read back as it was
         if given != made:
             where = _difference(given, made)
@@ -136,7 +135,7 @@ class DuckDBLanguage:
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
-        if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
+        if prefix.count("part_") > 1:
             return
         for stops in (True, False):
             with self._lock:
@@ -175,7 +174,7 @@ class DuckDBLanguage:
             connection = self._connect()
             stub_texts(connection)
             functions = FunctionCatalog.read(connection, owned=self._owned)
-            self._opened = StatementReader(connection, self._catalog(), functions, self._views, owned=self._owned)
+            self._opened = StatementReader(connection, self._catalog, functions, self._views, owned=self._owned)
         return self._opened
 
 

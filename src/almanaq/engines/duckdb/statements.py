@@ -406,12 +406,16 @@ class _Check:
         definition = self.reader.view(relation) if relation.name not in self._views_seen else None
         self._views_seen.add(relation.name)
         if definition is not None:
-            inner = _Check(self.reader, definition, self.allowed, _views_seen=self._views_seen, _in_view=True)
-            inner.expanding = self.expanding
-            try:
-                inner.query(self.reader.parse(definition)["node"], _Scope())
-            except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
-                raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
+            state: dict[str, Any] = {"expanding": self.expanding, "_views_seen": self._views_seen, "_in_view": True}
+            inner = _Check(self.reader, definition, self.allowed, **state)
+            inner.check_definition(f"the view {relation.name!r} cannot be read here")
+
+    def check_definition(self, refusal: str) -> None:
+        """Check the text of a view or a macro; raise RefusedQueryError, which begins so, where it may not run."""
+        try:
+            self.query(self.reader.parse(self.text)["node"], _Scope())
+        except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
+            raise RefusedQueryError(f"{refusal}: {error}") from error
 
     def _function(self, node: Node, *, in_from: bool = False) -> None:
         path = node["qualified_name"]["path"]
@@ -443,10 +447,7 @@ class _Check:
             return
         text = entry.definition if entry.kind == "table_macro" else f"SELECT {entry.definition}"
         inner = _Check(self.reader, text, self.allowed, expanding=(*self.expanding, name.lower()))
-        try:
-            inner.query(self.reader.parse(text)["node"], _Scope())
-        except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
-            raise RefusedQueryError(f"the macro {name!r} of the database is not called here: {error}") from error
+        inner.check_definition(f"the macro {name!r} of the database is not called here")
         if any(relation.is_narrowed or any(c.private for c in relation.columns) for _, relation in inner.tables):
             raise RefusedQueryError(f"the macro {name!r} of the database reads columns that are private")
 

@@ -395,21 +395,11 @@ def _put_null(item: Tree, *, mentions: bool) -> None:
     """`answer(x, 'q')` becomes `(SELECT NULL::text AS answer WHERE x IS NULL AND 'q' IS NULL)`."""
     call = item.func_call
     name = names_of(call.funcname)[0]
-    pb = parser().pg_query_pb2
-    link = pb.SubLink(sub_link_type=pb.EXPR_SUBLINK)
-    select = link.subselect.select_stmt
-    select.limit_option, select.op = pb.LIMIT_OPTION_DEFAULT, pb.SETOP_NONE
-    target = select.target_list.add().res_target
-    target.name = name
-    target.val.type_cast.arg.a_const.isnull = True
-    type_ = target.val.type_cast.type_name
-    type_.names.add().string.sval = "text" if DECLARED[name.lower()].type == "text" else "float8"
-    type_.typemod = -1
-    if mentions and call.args:
-        tests = select.where_clause.bool_expr
-        tests.boolop = pb.AND_EXPR
-        for argument in (*call.args, *call.args[:1]):  # AND takes two at least
-            test = tests.args.add().null_test
-            test.arg.CopyFrom(argument)
-            test.nulltesttype = pb.IS_NULL
-    item.sub_link.CopyFrom(link)
+    kind = "text" if DECLARED[name.lower()].type == "text" else "float8"
+    mentioned = (*call.args, *call.args[:1]) if mentions else ()  # AND takes two at least
+    where = f" WHERE {' AND '.join(['NULL IS NULL'] * len(mentioned))}" if mentioned else ""
+    made = parse(f"SELECT (SELECT NULL::{kind} AS {quote(name)}{where})").target_list[0].res_target.val
+    tests = made.sub_link.subselect.select_stmt.where_clause.bool_expr.args
+    for test, argument in zip(tests, mentioned, strict=True):
+        test.null_test.arg.CopyFrom(argument)
+    item.CopyFrom(made)

@@ -25,6 +25,7 @@ from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Parameters, Statement
 from almanaq.suql.syntax.limits import DEEPEST, check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
+from almanaq.text.sql_literals import quote
 
 Tree = Any
 """A message of PostgreSQL's tree; each has the name of a struct of its parser."""
@@ -468,18 +469,14 @@ def _set_names(parts: Any, path: Sequence[str]) -> None:
 
 def _narrow(item: Tree, relation: Relation) -> None:
     """Put a subquery of the columns that queries may read in the place of a relation in FROM."""
-    node = parser().pg_query_pb2.RangeSubselect()
-    select = node.subquery.select_stmt
-    for column in relation.columns:
-        if column.name != ROW_COLUMN:
-            target = select.target_list.add().res_target
-            target.val.column_ref.fields.add().string.sval = column.name
-    if relation.definition:
-        select.from_clause.extend(parse(f"SELECT * FROM ({relation.definition}) AS part").from_clause)
-    else:
-        select.from_clause.add().range_var.CopyFrom(item.range_var)
-        select.from_clause[0].range_var.ClearField("alias")
-    select.limit_option, select.op = 1, 1
+    columns = ", ".join(quote(column.name) for column in relation.columns if column.name != ROW_COLUMN)
+    source = f"({relation.definition}) AS part" if relation.definition else "part"
+    made = parse(f"SELECT * FROM (SELECT {columns} FROM {source}) AS part").from_clause[0]
+    node = made.range_subselect
+    if not relation.definition:
+        table = node.subquery.select_stmt.from_clause[0].range_var
+        table.CopyFrom(item.range_var)
+        table.ClearField("alias")
     node.alias.CopyFrom(item.range_var.alias)
     node.alias.aliasname = node.alias.aliasname or relation.location[-1]
-    item.range_subselect.CopyFrom(node)
+    item.CopyFrom(made)
