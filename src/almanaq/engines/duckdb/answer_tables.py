@@ -12,26 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.engines.duckdb.trees import (
-    Node,
-    add_members,
-    alias_of,
-    both,
-    column,
-    functions_in,
-    has_text,
-    is_constant,
-    items_of,
-    member_of,
-    names_in,
-    own_nodes,
-    replace_expression,
-    select,
-    select_all,
-    statement,
-    walk,
-)
+from almanaq.engines.duckdb.trees import Node
 from almanaq.errors import DatabaseError, QueryError, QueryTypeError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
@@ -103,10 +86,10 @@ class Parts:
 
     def _part(self, name: str, query: Node, documents: Sequence[Cited | None] | None, *, numbered: bool) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
-        reader, tree = self._reader, statement(query)
+        reader, tree = self._reader, trees.statement(query)
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
-        items = [node for node in walk(query) if node.get("type") == "BASE_TABLE"]
+        items = [node for node in trees.walk(query) if node.get("type") == "BASE_TABLE"]
         tables = [table for item in items if (table := self._relation(item)) is not None]
         relations = tuple(dict.fromkeys(table.name for table in tables))
         private = (
@@ -116,7 +99,7 @@ class Parts:
         )
         alone = documents[0] if documents is not None and len(documents) == 1 else None
         reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
-        used, text = self.parameters_in(query), has_text(query)
+        used, text = self.parameters_in(query), trees.has_text(query)
         if used and not text:
             shown, used = reader.with_literals(shown, parameters_of(used, self._parameters)), ()
         made = Statement(self._whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
@@ -125,13 +108,13 @@ class Parts:
         listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
         reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
         works = [str(node["table_name"]) for node in items if node.get("schema_name") == WORK_SCHEMA]
-        joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in walk(query))
+        joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in trees.walk(query))
         within = self.kept if len(items) < len(works) + 2 and self.kept in works and not joined else ""
         return Part(name, made, columns, tuple(dict.fromkeys(private)), reads, within)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
-        read = tables if self.own.isdisjoint(functions_in(walk(query))) else self._reader.catalog.relations
-        works = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
+        read = tables if self.own.isdisjoint(trees.functions_in(trees.walk(query))) else self._reader.catalog.relations
+        works = {node["table_name"] for node in trees.walk(query) if node.get("schema_name") == WORK_SCHEMA}
         held = [column for other in self.made if other.name in works for column in other.private]
         return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
 
@@ -160,9 +143,9 @@ class Parts:
 
     def find_sources(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
         """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
-        items = list(items_of(query["from_table"]))
+        items = list(trees.items_of(query["from_table"]))
         found: list[Cited] = []
-        for node in walk(expressions):
+        for node in trees.walk(expressions):
             called = str(node.get("function_name", "")).lower()
             if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
                 return None
@@ -188,17 +171,17 @@ class Parts:
 
     def is_nondeterministic(self, value: Any) -> bool:
         """Return whether a part of a tree may come to other rows each time that it is read."""
-        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
-        return cut or not self.volatile.isdisjoint(functions_in(walk(value)))
+        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in trees.walk(value))
+        return cut or not self.volatile.isdisjoint(trees.functions_in(trees.walk(value)))
 
     def is_grouped(self, expression: Node) -> bool:
         """Return whether an expression is over several rows, within the query that it stands in."""
-        nodes = list(own_nodes(expression))
-        return bool(self.aggregates & functions_in(nodes)) or any(node.get("class") == "WINDOW" for node in nodes)
+        nodes = list(trees.own_nodes(expression))
+        return bool(self.aggregates & trees.functions_in(nodes)) or any(node.get("class") == "WINDOW" for node in nodes)
 
     def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
         """Return the names and types of a query's columns; () where DuckDB does not bind it."""
-        made = add_members(query, members)
+        made = trees.add_members(query, members)
         key = json.dumps(made)
         if key not in self._columns:
             try:
@@ -209,7 +192,7 @@ class Parts:
 
     def _describe(self, query: Node) -> list[tuple[str, str]]:
         used = parameters_of(self.parameters_in(query), self._parameters)
-        return self._reader.describe(self._reader.shown(statement(query)), used)
+        return self._reader.describe(self._reader.shown(trees.statement(query)), used)
 
     def find_misread(self, made: Node) -> QueryTypeError | None:
         """Return DuckDB's error where it does not bind what a query became as it would not bind the query itself."""
@@ -218,7 +201,7 @@ class Parts:
         return found[1] if None not in found and str(found[0]) == str(found[1]) else None
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
-        found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
+        found = {str(node["identifier"]) for node in trees.walk(tree) if node.get("class") == "PARAMETER"}
         return tuple(name for name in self._whole.parameters if name in found)
 
     def _relation(self, item: Node) -> Relation | None:
@@ -239,7 +222,7 @@ def _find_problem(describe: Callable[..., object], *arguments: object) -> QueryT
 
 
 def _is_called(item: Node, path: Sequence[str]) -> bool:
-    return not path or [alias_of(item).lower()] == [part.lower() for part in path]
+    return not path or [trees.alias_of(item).lower()] == [part.lower() for part in path]
 
 
 def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
@@ -249,7 +232,7 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     if item["type"] == "SUBQUERY":
         query: Node = item["subquery"]["node"]
         return query
-    member = member_of(item, members)
+    member = trees.member_of(item, members)
     return None if member is None or member["value"]["aliases"] else member["value"]["query_node"]
 
 
@@ -268,23 +251,23 @@ def keep_first_rows(node: Node, members: Sequence[Node], engine: Parts) -> None:
     if not _is_cut(node, engine):
         return
     row = engine.row_id(item) if item["type"] == "BASE_TABLE" else None
-    whole = item["type"] in ("BASE_TABLE", "SUBQUERY") and alias_of(item) and not has_text(item)
+    whole = item["type"] in ("BASE_TABLE", "SUBQUERY") and trees.alias_of(item) and not trees.has_text(item)
     if row is None and (not whole or item["sample"]):
         return
-    numbered = column(alias_of(item), row or "")
+    numbered = trees.column(trees.alias_of(item), row or "")
     kept_item = copy.deepcopy(item)
-    part = select_all(kept_item) if row is None else select([{**numbered, "alias": _ROW}], kept_item)
+    part = trees.select_all(kept_item) if row is None else trees.select([{**numbered, "alias": _ROW}], kept_item)
     part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-    name = engine.keep(add_members(part, members), None if row is None else ())
+    name = engine.keep(trees.add_members(part, members), None if row is None else ())
     if name is None:
         return
     node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] == "ORDER_MODIFIER"]
     if row is None:
-        node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
+        node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": trees.alias_of(item)}
         node["where_clause"] = None
         return
     kept = engine.express(f"a IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})", a=numbered)
-    node["where_clause"] = both(kept, node["where_clause"])
+    node["where_clause"] = trees.both(kept, node["where_clause"])
 
 
 def _is_cut(node: Node, engine: Parts) -> bool:
@@ -298,10 +281,10 @@ def _is_cut(node: Node, engine: Parts) -> bool:
         return False
     keys = [*targets, *(order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ()))]
     aliases = {str(output["alias"]).lower() for output in node["select_list"]}
-    plain = all(limit.get(key) is None or is_constant(limit[key]) for key in ("limit", "offset"))
-    named = names_in(keys) & aliases or any(is_constant(key) or key["class"] == "STAR" for key in keys)
+    plain = all(limit.get(key) is None or trees.is_constant(limit[key]) for key in ("limit", "offset"))
+    named = trees.names_in(keys) & aliases or any(trees.is_constant(key) or key["class"] == "STAR" for key in keys)
     across = any(map(engine.is_grouped, [*node["select_list"], *keys]))
-    unnested = not SET_RETURNING.isdisjoint(functions_in(walk(node["select_list"])))
+    unnested = not SET_RETURNING.isdisjoint(trees.functions_in(trees.walk(node["select_list"])))
     return plain and not (named or across or unnested or engine.is_nondeterministic(node["where_clause"]))
 
 
@@ -352,11 +335,11 @@ class Lookup:
 
     def _write(self, engine: Parts, sql: str) -> None:
         made = engine.parse(sql)["node"]["select_list"][0]
-        marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
+        marks = [n for n in trees.walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
         for mark in marks:
             document = self.documents[self._names.index(mark["column_names"][0])]
-            replace_expression(mark, copy.deepcopy(document))
-        replace_expression(self.node, made)
+            trees.replace_expression(mark, copy.deepcopy(document))
+        trees.replace_expression(self.node, made)
 
 
 def add_places(
@@ -372,10 +355,10 @@ def add_places(
     if not plain or any(
         node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in engine.aggregates
         for key in ("select_list", "having")
-        for node in own_nodes(root[key])
+        for node in trees.own_nodes(root[key])
     ):
         return made, ()
-    items = list(items_of(root["from_table"]))
+    items = list(trees.items_of(root["from_table"]))
     columns: list[Node] = []
     cited: list[Cited] = []
     for lookup in lookups:
@@ -386,7 +369,7 @@ def add_places(
             item, place, key = found
             columns += [
                 lookup.finding(f"{_ANSWERS}.{ROW_OF_ANSWER}", engine, in_map=in_order).node,
-                *(column(alias_of(item), name) for name in key),
+                *(trees.column(trees.alias_of(item), name) for name in key),
             ]
             cited.append(replace(place, part=lookup.table))
     return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)

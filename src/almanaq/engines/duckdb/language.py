@@ -15,24 +15,12 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.bounded_dict import BoundedDict
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.answer_tables import Parts
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader, stub_texts
 from almanaq.engines.duckdb.taking_apart import take_apart
-from almanaq.engines.duckdb.trees import (
-    Node,
-    copy_node,
-    flatten_joins,
-    functions_in,
-    integer,
-    needs_split,
-    number_groups,
-    number_order,
-    walk,
-    without_places,
-    write_null_order,
-    write_numbers,
-)
+from almanaq.engines.duckdb.trees import Node
 from almanaq.errors import DatabaseError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
@@ -100,14 +88,14 @@ class DuckDBLanguage:
     def tree(self, statement: Statement) -> exp.Expr:
         with self._lock:
             reader, given = self._reader(), statement.tree
-            ordered = copy_node(number_order(given, lambda: len(reader.describe(statement.shown, ()))))
-            write_null_order(ordered, *self._order_settings())
-            number_groups(ordered, reader.functions.aggregates)
-            write_numbers(ordered)
-            flatten_joins(ordered)
-            called = functions_in(node for node in walk(ordered) if node.get("class") == "FUNCTION")
+            ordered = trees.copy_node(trees.number_order(given, lambda: len(reader.describe(statement.shown, ()))))
+            trees.write_null_order(ordered, *self._order_settings())
+            trees.number_groups(ordered, reader.functions.aggregates)
+            trees.write_numbers(ordered)
+            trees.flatten_joins(ordered)
+            called = trees.functions_in(node for node in trees.walk(ordered) if node.get("class") == "FUNCTION")
             own = called & reader.functions.own_names - DECLARED.keys()
-            if needs_split(ordered) or own:  # a macro of the database's own may aggregate
+            if trees.needs_split(ordered) or own:  # a macro of the database's own may aggregate
                 raise UnsupportedError("a part of the query is not planned beside text functions")
             sql = statement.sql if ordered == given else reader.write(ordered)
         try:
@@ -140,9 +128,9 @@ class DuckDBLanguage:
         for stops in (True, False):
             with self._lock:
                 reader = self._reader()
-                tree = copy_node(statement.tree)
-                write_null_order(tree, *self._order_settings())
-                number_groups(tree, reader.functions.aggregates)
+                tree = trees.copy_node(statement.tree)
+                trees.write_null_order(tree, *self._order_settings())
+                trees.number_groups(tree, reader.functions.aggregates)
                 parts = Parts(reader, statement, prefix, parameters)
                 made, cited = take_apart(tree, parts, stops=stops)
                 used, sql = parts.parameters_in(made), reader.shown(made)
@@ -258,7 +246,7 @@ class _Normalizer:
         if made["type_name"] == "VARCHAR":  # whose length DuckDB ignores
             made["children"] = []
         elif made["type_name"] == "DECIMAL" and not made.get("children"):
-            made["children"] = [without_places(integer(18)), without_places(integer(3))]
+            made["children"] = [trees.without_places(trees.integer(18)), trees.without_places(trees.integer(3))]
         made["qualified_name"] = {"path": [made["type_name"]]}
 
     @staticmethod
