@@ -29,7 +29,7 @@ from almanaq.corpus.files.reader import read_parts, read_rows
 from almanaq.corpus.files.shape import Header, clean_header
 from almanaq.corpus.files.sheets import SheetTable, read_workbook
 from almanaq.corpus.schema_places import refuse_private
-from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables
+from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, not_read, sqlite_tables
 from almanaq.corpus.table import SourceTables, Table, TableId, cell_text, read_cells, tables_corpus
 from almanaq.engines.protocols import Database
 from almanaq.errors import DeadlineExceeded, MissingExtraError, SourceError, first_line
@@ -259,7 +259,5 @@ def _cells(
             found = read_cells(session.stream(f"SELECT {columns} FROM {place}{limit}"), relation.name)
             known = [dict(zip(read, row, strict=True)) for row in found]
     except DeadlineExceeded as error:
-        raise SourceError(
-            f"the view {relation.name!r} was not read within {seconds:g} s: save its rows as a table, or drop it"
-        ) from error
+        raise SourceError(not_read(relation.name, seconds)) from error
     return tuple(tuple(row.get(column.name, "") for column in relation.columns) for row in known)

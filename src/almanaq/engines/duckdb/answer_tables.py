@@ -34,12 +34,9 @@ class Parts:
         self.made: list[Part] = []
         self.kept = ""
         """The one that is of the rows that a LIMIT or DISTINCT ON keeps; "" where there is none."""
-        functions = reader.functions
+        self.functions = reader.functions
         # Macros may aggregate; those that stand for text functions do not.
-        self.aggregates = functions.aggregates | (functions.own_names - DECLARED.keys())
-        self.volatile = functions.volatile
-        self.own = functions.own_names
-        """Functions of the database's own, which may read anything."""
+        self.aggregates = self.functions.aggregates | (self.functions.own_names - DECLARED.keys())
 
     def item(self, text: str) -> Node:
         item: Node = self.parse(f"SELECT * FROM {text}")["node"]["from_table"]
@@ -113,7 +110,8 @@ class Parts:
         return Part(name, made, columns, tuple(dict.fromkeys(private)), reads, within)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
-        read = tables if self.own.isdisjoint(trees.functions_in(trees.walk(query))) else self._reader.catalog.relations
+        own = self.functions.own_names & trees.functions_in(trees.walk(query))  # which may read anything
+        read = self._reader.catalog.relations if own else tables
         works = {node["table_name"] for node in trees.walk(query) if node.get("schema_name") == WORK_SCHEMA}
         held = [column for other in self.made if other.name in works for column in other.private]
         return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
@@ -147,7 +145,7 @@ class Parts:
         found: list[Cited] = []
         for node in trees.walk(expressions):
             called = str(node.get("function_name", "")).lower()
-            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.functions.own_names:
                 return None
             if node.get("class") == "COLUMN_REF":
                 place = self.find_place(node, items)
@@ -172,7 +170,7 @@ class Parts:
     def is_nondeterministic(self, value: Any) -> bool:
         """Return whether a part of a tree may come to other rows each time that it is read."""
         cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in trees.walk(value))
-        return cut or not self.volatile.isdisjoint(trees.functions_in(trees.walk(value)))
+        return cut or not self.functions.volatile.isdisjoint(trees.functions_in(trees.walk(value)))
 
     def is_grouped(self, expression: Node) -> bool:
         """Return whether an expression is over several rows, within the query that it stands in."""

@@ -248,7 +248,7 @@ class _Select:
             return None
         if condition.get("type") == "CONJUNCTION_AND":
             return trees.both(*map(self._without_text, condition["children"]))
-        by_chance = self.work.engine.volatile & trees.functions_in(trees.walk(condition))
+        by_chance = self.work.engine.functions.volatile & trees.functions_in(trees.walk(condition))
         return None if by_chance or trees.has_text(condition) else condition
 
     def _name_outputs(self) -> None:

@@ -105,18 +105,18 @@ class PostgresSession(InterruptibleSession):
     ) -> pa.Table:
         self._check(sql)
         with self._statement(), self._cursor() as cursor:
-            query = bind(self._connection, _strip_semicolon(sql), parameters)
+            query = bind(self._connection, sql, parameters)
             message = ";\n".join([*self._before(write=False), query, _KEEP])
             return run(cursor, message, self._elements, most_bytes, most_rows)
 
     def create(self, name: str, sql: str) -> int:
         self._check(sql)
-        place, query = quote(*self.locate(name)), _strip_semicolon(sql)
+        place = quote(*self.locate(name))
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
-        with self._statement(), self._send(f"{made} AS {query} WITH NO DATA", write=True):
+        with self._statement(), self._send(f"{made} AS {sql} WITH NO DATA", write=True):
             pass
         try:
-            with self._statement(), self._send(f"INSERT INTO {place} {query}") as cursor:
+            with self._statement(), self._send(f"INSERT INTO {place} {sql}") as cursor:
                 return int(cursor.rowcount)
         except DatabaseError:
             if not self._is_late():
@@ -172,7 +172,7 @@ class PostgresSession(InterruptibleSession):
         """
         self._check(sql)
         name = f"c{next(self._numbers)}"
-        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {_strip_semicolon(sql)}"]
+        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {sql}"]
         if work.first_rows is not None:
             declare = ["SET LOCAL jit = off", *declare, "SET LOCAL jit TO DEFAULT"]
         size = min(_FIRST_ROWS, work.batch_rows) if work.first_rows is None else work.first_rows
@@ -260,10 +260,6 @@ class PostgresSession(InterruptibleSession):
         elif isinstance(error, driver().errors.ReadOnlySqlTransaction) and "CREATE TABLE" in message:
             message = "a read-only standby makes no temporary tables, in which answers and many rows are kept"
         return server_error(error, message)
-
-
-def _strip_semicolon(sql: str) -> str:
-    return sql.strip().rstrip(";")
 
 
 @lru_cache(maxsize=256)
