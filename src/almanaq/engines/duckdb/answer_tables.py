@@ -75,12 +75,6 @@ class Parts:
             return None
         return name
 
-    def keep(self, query: Node, documents: Sequence[Cited] | None) -> str | None:
-        """Make a part that is planned whole, of the rows that a query keeps; give its name, None as `make` does."""
-        name = self.make(query, documents, numbered=False)
-        self.kept = name or self.kept
-        return name
-
     def _part(self, name: str, query: Node, documents: Sequence[Cited | None] | None, *, numbered: bool) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
         reader, tree = self._reader, trees.statement(query)
@@ -256,9 +250,10 @@ def keep_first_rows(node: Node, members: Sequence[Node], engine: Parts) -> None:
     kept_item = copy.deepcopy(item)
     part = trees.select_all(kept_item) if row is None else trees.select([{**numbered, "alias": _ROW}], kept_item)
     part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
-    name = engine.keep(trees.add_members(part, members), None if row is None else ())
+    name = engine.make(trees.add_members(part, members), None if row is None else (), numbered=False)
     if name is None:
         return
+    engine.kept = name
     node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] == "ORDER_MODIFIER"]
     if row is None:
         node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": trees.alias_of(item)}
@@ -314,30 +309,17 @@ class Lookup:
         return other
 
     def look_up(self, engine: Parts, *, in_map: bool) -> None:
-        if in_map and self.documents:
-            self.look_up_in_map(engine)
-            return
-        same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
-        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}{f' WHERE {same}' if same else ''}"
-        self._write(engine, f"SELECT (SELECT any_value({self.found}) FROM {table})")
-
-    def look_up_in_map(self, engine: Parts) -> None:
-        own = [f"{_ANSWERS}.{name}" for name in self._names]
-        key, mark = (f"row({', '.join(names)})" for names in (own, self._names))  # no key of a map is NULL, but within
-        known = f"SELECT map(list({key}), list({self.found})) FROM {WORK_SCHEMA}.{self.table} AS {_ANSWERS}"
-        self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
-
-    @property
-    def _names(self) -> list[str]:
-        return [f"{DOCUMENT}{i}" for i in range(len(self.documents))]
-
-    def _write(self, engine: Parts, sql: str) -> None:
-        made = engine.parse(sql)["node"]["select_list"][0]
-        marks = [n for n in trees.walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
-        for mark in marks:
-            document = self.documents[self._names.index(mark["column_names"][0])]
-            trees.replace_expression(mark, copy.deepcopy(document))
-        trees.replace_expression(self.node, made)
+        names = [f"{DOCUMENT}{i}" for i in range(len(self.documents))]
+        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}"
+        if in_map and names:
+            own = [f"{_ANSWERS}.{name}" for name in names]
+            key, mark = (f"row({', '.join(each)})" for each in (own, names))  # no key of a map is NULL, but within
+            sql = f"map_extract_value((SELECT map(list({key}), list({self.found})) FROM {table}), {mark})"
+        else:
+            same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in names)
+            sql = f"(SELECT any_value({self.found}) FROM {table}{f' WHERE {same}' if same else ''})"
+        documents = ({**copy.deepcopy(document), "alias": ""} for document in self.documents)
+        trees.replace_expression(self.node, engine.express(sql, **dict(zip(names, documents, strict=True))))
 
 
 def add_places(

@@ -18,7 +18,7 @@ A document whose call failed is not in the table, and a condition that reads its
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -134,34 +134,6 @@ class _TakingApart:
             table = self.engine.make(trees.add_members(inner, members))
             if table is not None:
                 body["query_node"] = trees.select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
-
-    def make_answer_table(
-        self,
-        unit: Node,
-        documents: list[Node],
-        sources: Sequence[Cited | None] | None,
-        list_documents: Callable[[], str | None],
-    ) -> str:
-        """Return the name of the table of what a text function comes to.
-
-        Args:
-            unit: the expression, with marks in the place of its documents.
-            sources: where each document stands, None where it is computed; None: of what is not known.
-        """
-        name: str | None
-        if documents:
-            name = list_documents()
-            if name is None:
-                raise _refusal("where what they read cannot be listed")
-            columns = ", ".join(f"{DOCUMENT}{i}" for i in range(len(documents)))
-            query = self.engine.parse(f"SELECT {columns}, NULL AS {ANSWER} FROM {WORK_SCHEMA}.{name}")["node"]
-        else:
-            query = self.engine.parse(f"SELECT NULL AS {ANSWER}")["node"]
-        query["select_list"][-1] = {**unit, "alias": ANSWER}
-        name = self.engine.make(query, sources)
-        if name is None:
-            raise _refusal("within this expression")
-        return name
 
 
 @dataclass
@@ -356,14 +328,27 @@ class _Select:
         tables = self.work._answer_tables
         table = next((tables[mark] for mark in marks if mark in tables), None)
         if table is None:
-            sources = self._sources(documents)
-            table = self.work.make_answer_table(
-                unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
-            )
-            tables[marks[0]] = table
+            table = tables[marks[0]] = self._make_answer_table(unit, documents, helpers, reached, grouped=grouped)
         lookup = Lookup(node, table, documents, self.node, reached.branch)
         lookup.look_up(self.work.engine, in_map=self.work.in_order)
         self.work.lookups.append(lookup)
+
+    def _make_answer_table(
+        self, unit: Node, documents: list[Node], helpers: list[Node], reached: _RowScope, *, grouped: bool
+    ) -> str:
+        """Return the name of the table of what a text function comes to; `unit` has marks in place of its documents."""
+        engine, sources = self.work.engine, self._sources(documents)
+        query = trees.select([{**unit, "alias": ANSWER}], None)
+        if documents:
+            name = self._list_documents(documents, helpers, reached, grouped, sources)
+            if name is None:
+                raise _refusal("where what they read cannot be listed")
+            listed = [trees.column(f"{DOCUMENT}{i}") for i in range(len(documents))]
+            query = trees.select([*listed, *query["select_list"]], engine.item(f"{WORK_SCHEMA}.{name}"))
+        table = engine.make(query, sources)
+        if table is None:
+            raise _refusal("within this expression")
+        return table
 
     def _guard(self, holder: Any, key: Any) -> None:
         """Make the parts of a condition NULL that rest on a failed call, which has no row in its table of answers."""
