@@ -88,7 +88,8 @@ class DuckDBLanguage:
     def tree(self, statement: Statement) -> exp.Expr:
         with self._lock:
             reader, given = self._reader(), statement.tree
-            ordered = trees.copy_node(trees.number_order(given, lambda: len(reader.describe(statement.shown, ()))))
+            ordered = trees.copy_node(given)
+            trees.number_order(ordered, lambda: len(reader.describe(statement.shown, ())))
             trees.write_null_order(ordered, *self._order_settings())
             trees.number_groups(ordered, reader.functions.aggregates)
             trees.write_numbers(ordered)

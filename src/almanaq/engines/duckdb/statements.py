@@ -93,7 +93,6 @@ class StatementReader:
     ) -> None:
         self._connection, self.catalog, self.functions, self._views = connection, catalog, functions, views
         self._owned = owned
-        self._own_types: frozenset[str] | None = None
         self._known_views: dict[str, str | None] = {}
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
@@ -257,10 +256,8 @@ class StatementReader:
 
     def is_own_type(self, name: str) -> bool:
         """Return whether a type was made in the database: one that is an ENUM has its values without any row."""
-        if self._own_types is None:
-            made = "SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal"
-            self._own_types = frozenset(str(row[0]) for row in self._ask(made))
-        return name.lower() in self._own_types
+        made = "SELECT 1 FROM duckdb_types() WHERE NOT internal AND lower(type_name) = lower($1)"
+        return bool(self._ask(made, [name]))
 
     def functions_with(self, name: str) -> FunctionCatalog:
         """Return the functions of the instance, read again where none is of a name: one may have been made since."""

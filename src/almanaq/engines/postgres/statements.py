@@ -185,6 +185,17 @@ def bind(connection: Any, text: str, parameters: Parameters) -> str:
     return (made + source[end:]).decode()
 
 
+def select_alone(expression: Tree) -> Tree:
+    """Return the query of an expression."""
+    alone = parse("SELECT 1")
+    alone.target_list[0].res_target.val.CopyFrom(expression)
+    return alone
+
+
+def enum_name(node: Tree, field: str) -> str:
+    return str(node.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[getattr(node, field)].name)
+
+
 def names_of(parts: Sequence[Tree]) -> tuple[str, ...]:
     """Return the name that a list of texts makes, with what qualifies it."""
     return tuple(part.string.sval for part in parts)
@@ -384,7 +395,7 @@ class _Check:
 
     def _a_expr(self, node: Tree) -> None:
         path = names_of(node.name)
-        kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
+        kind = enum_name(node, "kind")
         if kind.startswith("AEXPR_BETWEEN"):
             path = ("<=",)
         self._operators.append((node.name if kind in ("AEXPR_OP", "AEXPR_OP_ANY", "AEXPR_OP_ALL") else None, path))
@@ -444,14 +455,12 @@ class _Check:
     def find_unwritten(self, tree: Tree) -> Mapping[str, Any]:
         """Return the place of the smallest expression that is written as another."""
         place: Mapping[str, Any] = {}
-        for part in walk(tree):
-            if part.DESCRIPTOR.name == "A_Expr":
-                alone = parse("SELECT 1")
-                alone.target_list[0].res_target.val.a_expr.CopyFrom(part)
+        for part in walk(tree, wrapped=True):
+            if part.HasField("a_expr"):
                 try:
-                    write(alone)
+                    write(select_alone(part))
                 except UnsupportedError:
-                    place = self._place(part)
+                    place = self._place(part.a_expr)
         return place
 
     def _place(self, node: Tree, length: int = 1) -> Mapping[str, Any]:
