@@ -341,8 +341,6 @@ class _Select:
         query = trees.select([{**unit, "alias": ANSWER}], None)
         if documents:
             name = self._list_documents(documents, helpers, reached, grouped, sources)
-            if name is None:
-                raise _refusal("where what they read cannot be listed")
             listed = [trees.column(f"{DOCUMENT}{i}") for i in range(len(documents))]
             query = trees.select([*listed, *query["select_list"]], engine.item(f"{WORK_SCHEMA}.{name}"))
         table = engine.make(query, sources)
@@ -403,27 +401,29 @@ class _Select:
         reached: _RowScope,
         grouped: bool,
         sources: Sequence[Cited | None] | None,
-    ) -> str | None:
+    ) -> str:
+        engine = self.work.engine
         columns = [{**copy.deepcopy(one), "alias": f"{DOCUMENT}{i}"} for i, one in enumerate(documents)]
         if grouped:
             inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
             inner["having"] = None if trees.has_text(inner["having"]) else inner["having"]
-            inner["select_list"] = [*(_stub(item) for item in inner["select_list"]), *columns]
+            null, outputs = engine.express("NULL"), inner["select_list"]
+            stubs = [{**null, "alias": item["alias"]} if trees.has_text(item) else item for item in outputs]
+            inner["select_list"] = [*stubs, *columns]
         else:
-            inner = trees.select([*copy.deepcopy(helpers), *columns], copy.deepcopy(reached.item))
-            inner["where_clause"] = copy.deepcopy(reached.condition)
+            shown = [*copy.deepcopy(helpers), *columns]
+            inner = trees.select(shown, copy.deepcopy(reached.item), copy.deepcopy(reached.condition))
         listed = [trees.column(f"{DOCUMENT}{i}") for i in range(len(documents))]
         for outer in [None, *reversed(self.around)]:
             if outer is not None:
-                item = self.work.engine.cross(outer.item, trees.subquery(inner, "almanaq_inner"))
-                inner = trees.select(copy.deepcopy(listed), copy.deepcopy(item))
-                inner["where_clause"] = copy.deepcopy(outer.condition)
+                item = engine.cross(outer.item, trees.subquery(inner, "almanaq_inner"))
+                inner = trees.select(copy.deepcopy(listed), copy.deepcopy(item), copy.deepcopy(outer.condition))
             query = trees.select(copy.deepcopy(listed), trees.subquery(copy.deepcopy(inner), "almanaq_inner"))
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
-            name = self.work.engine.make(trees.add_members(query, self.members), sources)
+            name = engine.make(trees.add_members(query, self.members), sources)
             if name is not None:
                 return name
-        return None
+        raise _refusal("where what they read cannot be listed")
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
@@ -454,10 +454,3 @@ def _is_document(argument: Node, call: Node, place: int) -> bool:
         return False
     kinds = {str(node.get("class")) for node in trees.walk(argument)}
     return bool(kinds & {"COLUMN_REF", "SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE"})
-
-
-def _stub(item: Node) -> Node:
-    if not trees.has_text(item):
-        return item
-    null = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL", "text": ""}}
-    return {**null, "alias": item["alias"]}

@@ -195,11 +195,11 @@ def column(*path: str) -> Node:
     return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path), **_NOWHERE}
 
 
-def select(shown: list[Node], item: Node | None) -> Node:
+def select(shown: list[Node], item: Node | None, where: Node | None = None) -> Node:
     """Return a query of some expressions over an item of FROM; None: over nothing."""
     return {
         **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": shown},
-        **{"from_table": item or {"type": "EMPTY", "alias": "", "sample": None, **_NOWHERE}, "where_clause": None},
+        **{"from_table": item or {"type": "EMPTY", "alias": "", "sample": None, **_NOWHERE}, "where_clause": where},
         **{"group_expressions": [], "group_sets": [], "aggregate_handling": "STANDARD_HANDLING"},
         **{"having": None, "sample": None, "qualify": None},
     }
