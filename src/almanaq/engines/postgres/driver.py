@@ -79,7 +79,11 @@ def connect(url: str) -> Connection:
         connection: Connection = psycopg.connect(
             url, connect_timeout=10, application_name="almanaq", client_encoding="utf8"
         )
-        settle_texts(connection)
+        # However the server, the database or the role are set up, and not in the message that needs it: that is read
+        # as a whole before its first statement runs.
+        if not has_settled_texts(connection):
+            connection.execute(f"SET {_STANDARD_TEXTS} = on")
+            connection.commit()
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
         raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None
@@ -95,16 +99,8 @@ def connect(url: str) -> Connection:
     return connection
 
 
-def settle_texts(connection: Connection) -> None:
-    r"""Have a backslash in '…' mean itself, however the server, the database or the user's role are set up."""
-    # Not in the message that needs it: that is read as a whole before its first statement runs.
-    if not has_settled_texts(connection):
-        connection.execute(f"SET {_STANDARD_TEXTS} = on")
-        connection.commit()
-
-
 def has_settled_texts(connection: Connection) -> bool:
-    """Return whether '…' is read as the standard has it; the server tells of every change of that by itself."""
+    """Return whether a backslash in '…' means itself; the server tells of every change of that by itself."""
     return connection.info.parameter_status(_STANDARD_TEXTS) == "on"
 
 
