@@ -115,7 +115,7 @@ def is_alive(connection: Connection) -> bool:
 
 
 def read_arrays(connection: Connection) -> list[TypeInfo]:
-    """Return what a database has own array types of, as enums and domains: of a domain the type beneath; no rows."""
+    """Return a database's own array types, but those of its tables' rows; elements of a domain are of its base type."""
     from psycopg.types import TypeInfo
 
     found = connection.execute(_OWN_ARRAYS).fetchall()
