@@ -24,6 +24,8 @@ from almanaq.errors import DatabaseError, DeadlineExceeded, OperationalError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from almanaq.suql.language import Parameters
+
 # --- detached work ----------------------------------------------------------------------------------------------------
 
 GRACE_SECONDS = 0.5
@@ -162,12 +164,14 @@ class InterruptibleSession(ABC):
             self._timer = threading.Timer(max(seconds, 0.0), self._expire)
             track_helper(self._timer).start()
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
         work = self._begin()
         work.batch_rows, work.first_rows = batch_rows, first_rows
         try:
             with self._step(work):
-                batches = work.batches = self._open(work, sql)
+                batches = work.batches = self._open(work, sql, parameters)
         except BaseException:
             self._end(work)
             raise
@@ -218,7 +222,7 @@ class InterruptibleSession(ABC):
         finish_or_detach(self._finish, self._locks())
 
     @abstractmethod
-    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
         """Begin a SELECT; give its rows as they are asked for, and end it when it is closed."""
 
     @abstractmethod

@@ -19,7 +19,9 @@ class Session(Protocol):
     one is. Methods are blocking and may be called from several threads.
     """
 
-    def stream(self, sql: str, batch_rows: int = 2048, first_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    def stream(
+        self, sql: str, batch_rows: int = 2048, first_rows: int | None = None, parameters: Parameters = ()
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a SELECT lazily; closing the iterator stops the database's work.
 
         Args:

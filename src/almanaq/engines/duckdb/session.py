@@ -159,8 +159,8 @@ class DuckDBSession(InterruptibleSession):
     def order_as_planned(self) -> None:
         self._ordered = not self._owned
 
-    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
-        rows = _run(work.cursor, sql)
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
+        rows = _run(work.cursor, sql, parameters)
         return _read_batches(rows, rows.relation.to_arrow_reader(work.batch_rows))
 
     def _make(self, cursor: duckdb.DuckDBPyConnection, name: str, sql: str) -> int:
@@ -211,7 +211,7 @@ class DuckDBSession(InterruptibleSession):
         return engine_error(advise(message), _kind(error))
 
 
-def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters = ()) -> Export:
+def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> Export:
     select = parse_select(sql)
     return export(cursor.sql(select, params=parameters) if parameters else cursor.sql(select))
 

@@ -236,8 +236,9 @@ class IbisSession(InterruptibleSession):
 
     # --- streams
 
-    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
         self._check_select(sql)
+        sql = self._write_parameters(sql, parameters)
         if not self._engine.paged:
             result = self._link.backend.raw_sql(self._add_value_tables(sql))
             return _from_cursor(result, work.first_rows or min(_FIRST_PAGE, work.batch_rows), work.batch_rows)

@@ -164,15 +164,15 @@ class PostgresSession(InterruptibleSession):
     def _check(self, sql: str) -> None:
         _check_select(sql.replace(self._prefix, ""))
 
-    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
         """Begin a SELECT as a cursor in the server.
 
         Where few rows are wanted, none is compiled for: the server reckons with all rows of the cursor, and compiling
         takes it longer (2 to 3 ms) than they do.
         """
         self._check(sql)
-        name = f"c{next(self._numbers)}"
-        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {sql}"]
+        name, query = f"c{next(self._numbers)}", bind(self._connection, sql, parameters)
+        declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {query}"]
         if work.first_rows is not None:
             declare = ["SET LOCAL jit = off", *declare, "SET LOCAL jit TO DEFAULT"]
         size = min(_FIRST_ROWS, work.batch_rows) if work.first_rows is None else work.first_rows

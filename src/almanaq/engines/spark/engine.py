@@ -273,12 +273,12 @@ class SparkQuerySession(InterruptibleSession):
 
     # --- streams, deadlines, errors
 
-    def _open(self, work: Work, sql: str) -> Generator[pa.RecordBatch]:
+    def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
         places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
             sql = f"{sql} ORDER BY {quote_name(ROW)}"
         self._watch.before(places, work.tag)
-        found = self._remote.batches(sql, work.tag)
+        found = self._remote.batches(sql, work.tag, parameters)
         return self._read_on(work, found, next(found, None), places)
 
     def _read_on(
