@@ -36,9 +36,11 @@ _DAY = date(1970, 1, 1)
 _MIDNIGHT = datetime.combine(_DAY, time())
 _LEADING_ZERO = re.compile(r"-?0[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _FRACTION = re.compile(r"[0-9]+:[0-9]{2}\.[0-9]+", re.ASCII)
-_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
-_PLAIN_TIME = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII)
-_PLAIN_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_PLAIN = {  # how cells begin that are written as their values are in a query
+    **dict.fromkeys(_NUMERIC, re.compile(r"-?[0-9]+(?:\.[0-9]+)?\Z", re.ASCII)),
+    **dict.fromkeys(("date", "timestamp"), re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)),
+    "time": re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII),
+}
 _TWO_PART = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
 _VERSION = re.compile(r"[0-9]{1,3}\.([0-9]{1,3})", re.ASCII)
 _ROOM = re.compile(r"[0-9]+[eE][0-9]+", re.ASCII)
@@ -295,12 +297,8 @@ def _loses_digits(cell: str, value: float, marks: Marks) -> bool:
 
 def _find_other_spelling(values: Mapping[str, Any], type_: str) -> str:
     """Return a cell that is written otherwise than its value is in a query: `2:13.32`, `$1,200`, `3 May 2021`."""
-    if type_ in _NUMERIC:
-        odd = (cell for cell in values if not _PLAIN_NUMBER.fullmatch(cell.strip()))
-    elif type_ == "time":
-        odd = (cell for cell in values if not _PLAIN_TIME.match(cell.strip()))
-    else:
-        odd = (cell for cell in values if type_ in ("date", "timestamp") and not _PLAIN_DAY.match(cell.strip()))
+    plain = _PLAIN.get(type_)
+    odd = (cell for cell in values if plain is not None and not plain.match(cell.strip()))
     return next(odd, "").strip()[:_WRITTEN]
 
 

@@ -132,5 +132,5 @@ def sqlite_keys(connection: sqlite3.Connection, table: str) -> tuple[tuple[str, 
     return primary, [(row[3], row[2], row[4] or "") for row in foreign]
 
 
-def not_read(view: str, time_: ViewTime) -> str:
-    return f"the view {view!r} was not read within {time_.seconds:g} s: save its rows as a table, or drop it"
+def not_read(view: str, seconds: float | None) -> str:
+    return f"the view {view!r} was not read within {seconds:g} s: save its rows as a table, or drop it"

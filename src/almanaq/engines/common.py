@@ -13,15 +13,8 @@ from urllib.parse import unquote
 from sqlglot import exp
 
 from almanaq.errors import RefusedQueryError, SourceError, UnknownNameError, suggest
-from almanaq.suql.catalog.reading import (
-    ColumnSample,
-    distinct_values,
-    flatten,
-    infer_kind,
-    shown_samples,
-    written_name,
-    written_place,
-)
+from almanaq.suql.catalog import reading
+from almanaq.suql.catalog.reading import ColumnSample
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
 
@@ -125,7 +118,7 @@ class RelationQueries:
 
     def key_holds(self, relation: Relation, key: tuple[str, ...]) -> bool:
         """Tell whether a key is unique and never null."""
-        names, place = ", ".join(map(self._quote, key)), written_place(relation, self.dialect)
+        names, place = ", ".join(map(self._quote, key)), reading.written_place(relation, self.dialect)
         null = " OR ".join(f"{self._quote(name)} IS NULL" for name in key)
         nulls = f"SELECT 1 FROM {place} WHERE {null} LIMIT 1"
         twice = f"SELECT 1 FROM {place} GROUP BY {names} HAVING COUNT(*) > 1 LIMIT 1"
@@ -134,20 +127,20 @@ class RelationQueries:
     def add_samples(self, relation: Relation, *, infer: bool, limit: int = _SAMPLED_ROWS) -> Relation:
         """Return a relation with samples, the kinds that they suggest, and its number of rows where they are all."""
         picked = ", ".join(self.shown(c) if self.shown else self._quote(c.name) for c in relation.columns)
-        rows = self.rows(f"SELECT {picked} FROM {written_place(relation, self.dialect)} LIMIT {limit}")
+        rows = self.rows(f"SELECT {picked} FROM {reading.written_place(relation, self.dialect)} LIMIT {limit}")
         columns = []
         for position, column in enumerate(relation.columns):
             values = [row[position] for row in rows if row[position] is not None]
-            spelled = map(_spell, flatten(values) if column.array else values)
+            spelled = map(_spell, reading.flatten(values) if column.array else values)
             samples = tuple(text[:_SAMPLED_CHARACTERS] for text in spelled)
-            inferred = infer_kind(column, ColumnSample(samples)) if infer else column
-            columns.append(replace(inferred, samples=shown_samples(samples)))
+            inferred = reading.infer_kind(column, ColumnSample(samples)) if infer else column
+            columns.append(replace(inferred, samples=reading.shown_samples(samples)))
         is_whole = relation.rows is None and len(rows) < limit
         return replace(relation, columns=tuple(columns), rows=len(rows) if is_whole else relation.rows)
 
     def values(self, relation: Relation, column: Column, limit: int) -> tuple[str, ...]:
         """Return at most so many distinct values (elements, of an array) as text, the commonest first."""
-        rows = self.rows(distinct_values(relation, column, limit, self.dialect, whole=True))
+        rows = self.rows(reading.distinct_values(relation, column, limit, self.dialect, whole=True))
         return tuple(str(value) for (value,) in rows)
 
     def _complete(self, relation: Relation) -> Relation:
@@ -168,11 +161,11 @@ class RelationQueries:
             columns.append(column)
         row_id = relation.row_id
         if self.by_key:
-            row_id = written_name(relation.key, "postgres") if len(relation.key) == 1 else None
+            row_id = reading.written_name(relation.key, "postgres") if len(relation.key) == 1 else None
         return replace(relation, columns=tuple(columns), row_id=row_id)
 
     def _quote(self, name: str) -> str:
-        return written_name([name], self.dialect)
+        return reading.written_name([name], self.dialect)
 
 
 def _spell(value: Any) -> str:

@@ -115,8 +115,6 @@ def silence_stderr() -> None:
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
-_INSIST_SECONDS = 0.02
-"""An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
 _ENGINES_CLOCK_SECONDS = 0.05
 """An engine that bounds the time itself may end so much before the deadline here."""
 
@@ -145,6 +143,9 @@ class Work:
 
 class InterruptibleSession(ABC):
     """A Session as far as engines have it in common: streams, their end, the deadline, interruption."""
+
+    insist_seconds = 0.02
+    """An interruption that arrives just before the engine begins is lost: it is repeated until the work has ended."""
 
     def __init__(self) -> None:
         self._prefix = f"t{uuid.uuid4().hex[:12]}_"
@@ -302,7 +303,7 @@ class InterruptibleSession(ABC):
 
     def _insist(self) -> None:
         while self._cancel_stopped():
-            time.sleep(_INSIST_SECONDS)
+            time.sleep(self.insist_seconds)
 
     def _expire(self) -> None:
         self._expired = True

@@ -175,7 +175,10 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     if dialect == "postgres":
         return _replace_texts(tree, "\\", lambda text: exp.ByteString(this=text.replace("\\", "\\\\")))
     if dialect in ("databricks", "spark"):
-        return without_variables(tree)
+        for name in nodes_of(tree, exp.Identifier):
+            if _OPENING in name.name:
+                raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")
+        return _replace_texts(tree, _OPENING, _split_variables)
     if dialect in _BACKSLASH_IN_NAMES:
         for name in nodes_of(tree, exp.Identifier):
             if "\\" in name.name or (dialect == "bigquery" and "`" in name.name):
@@ -183,15 +186,8 @@ def write_texts(tree: exp.Expr, dialect: str) -> exp.Expr:
     return tree
 
 
-def without_variables(tree: exp.Expr) -> exp.Expr:
-    """Return a tree, which is changed, that writes no `${`: a text with one is written in two."""
-    for name in nodes_of(tree, exp.Identifier):
-        if _OPENING in name.name:
-            raise UnsupportedError(f"the name {name.name!r} cannot be written for databricks")
-    return _replace_texts(tree, _OPENING, _split_variables)
-
-
 def _split_variables(text: str) -> exp.Expr:
+    """Write a text with `${` in two."""
     first, *others = text.split(_OPENING)
     pieces = [exp.Literal.string(piece) for other in others for piece in ("$", "{" + other)]
     return exp.func("concat", exp.Literal.string(first), *pieces)

@@ -29,7 +29,7 @@ from almanaq.corpus.files.reader import read_parts, read_rows
 from almanaq.corpus.files.shape import Header, clean_header
 from almanaq.corpus.files.sheets import SheetTable, read_workbook
 from almanaq.corpus.schema_places import refuse_private
-from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, sqlite_tables
+from almanaq.corpus.sqlite import SQLITE, VIEW_SECONDS, connect_sqlite, is_sqlite, not_read, sqlite_tables
 from almanaq.corpus.table import SourceTables, Table, TableId, cell_text, read_cells, tables_corpus
 from almanaq.engines.protocols import Database
 from almanaq.errors import DeadlineExceeded, MissingExtraError, SourceError, first_line
@@ -96,7 +96,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
     """Return the tables of files; each sheet of a workbook is one."""
     readers: dict[TableId, Callable[[TableId], Table]] = {}
     engine = cache(_open_reader)
-    faults = [str(problem) for problem in listing.problems]
+    faults = [*listing.problems]
     for found in listing.files:
         place = database or found.id.database
         if found.kind.format is Format.SHEETS:
@@ -104,7 +104,7 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
                 for sheet in read_workbook(found.path, found.id.table):
                     readers[TableId(place, sheet.name)] = partial(_sheet_table, sheet, rows)
             except (SourceError, MissingExtraError) as error:
-                faults.append(str(not_opened(found.path.name, str(error))))
+                faults.append(not_opened(found.path.name, str(error)))
         else:
             read = partial(_parquet_table, engine) if found.kind.format is Format.PARQUET else _file_table
             readers[TableId(place, found.id.table)] = partial(read, found, rows)
@@ -115,9 +115,9 @@ def _files(listing: Listing, rows: int | None, database: str = "") -> SourceTabl
             with connect_sqlite(path) as connection:
                 names = sqlite_tables(connection)
             readers |= {TableId(path.stem, name): partial(_read_from, opened, path) for name in names}
-            faults += [] if names else [str(not_opened(path.name, "holds no table"))]
+            faults += [] if names else [not_opened(path.name, "holds no table")]
         except SourceError as error:
-            faults.append(str(not_opened(path.name, str(error))))
+            faults.append(not_opened(path.name, str(error)))
     if not readers:
         raise SourceError("; ".join(faults))
     return SourceTables(tuple(readers), lambda table_id: readers[table_id](table_id), faults)
@@ -259,7 +259,5 @@ def _cells(
             found = read_cells(session.stream(f"SELECT {columns} FROM {place}{limit}"), relation.name)
             known = [dict(zip(read, row, strict=True)) for row in found]
     except DeadlineExceeded as error:
-        raise SourceError(
-            f"the view {relation.name!r} was not read within {seconds:g} s: save its rows as a table, or drop it"
-        ) from error
+        raise SourceError(not_read(relation.name, seconds)) from error
     return tuple(tuple(row.get(column.name, "") for column in relation.columns) for row in known)

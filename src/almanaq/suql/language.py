@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlglot import exp
 
@@ -46,7 +46,7 @@ class Statement:
     parameters: tuple[str, ...]
     lookups: tuple[tuple[str, str], ...] = ()
     """Marks in its SQL, each with the query whose values take its place before it runs."""
-    tree: object = field(default=None, compare=False, repr=False)
+    tree: Any = field(default=None, compare=False, repr=False)
     """The engine's own tree, for an engine that has one."""
     labels: tuple[str, ...] = ()
     """What the engine calls the columns of the text's result, where those of its SQL would be called otherwise."""

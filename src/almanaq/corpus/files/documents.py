@@ -91,12 +91,12 @@ def read_documents(found: FoundFile, limit: int | None = None) -> DocumentTable:
                 notes += [f"{place}: {note}" for note in read.notes]
         except (AlmanaqError, OSError) as error:
             raise_if_cancelled()
-            notes.append(str(not_opened(place, str(error))))
+            notes.append(not_opened(place, str(error)))
         except Exception as error:  # readers raise all kinds of errors on broken files; one must not hide the others
             raise_if_cancelled()
             # What a failed look-up in their own structures says helps nobody here.
             why = "" if isinstance(error, LookupError | AttributeError | TypeError) else f" ({first_line(error)})"
-            notes.append(str(not_opened(place, f"it is damaged{why}: save it again with the program that made it")))
+            notes.append(not_opened(place, f"it is damaged{why}: save it again with the program that made it"))
     if not rows:
         raise SourceError("\n".join(notes))
     return DocumentTable(_as_columns(rows[:limit]), tuple(notes))

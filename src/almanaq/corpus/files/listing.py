@@ -111,19 +111,8 @@ def total_bytes(paths: Sequence[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What was not as it should be with a file as a whole: what, and what to do."""
-
-    file: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.message}"
-
-
-def not_opened(file: str, why: str) -> Problem:
-    return Problem(file, f"not opened: {why.removeprefix(file).lstrip(' ,:').removeprefix('not opened: ')}")
+def not_opened(file: str, why: str) -> str:
+    return f"{file}: not opened: {why.removeprefix(file).lstrip(' ,:').removeprefix('not opened: ')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +143,7 @@ class Listing:
     """The tables that a source names, in order, and the files that are none of them although they look so."""
 
     files: tuple[FoundFile, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[str, ...] = ()  # what was not as it should be with a file: what, and what to do
     databases: tuple[Path, ...] = ()  # SQLite files, each of which holds tables of its own
 
 
@@ -166,7 +155,7 @@ def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     there is no table, not even one that cannot be opened.
     """
     found: list[FoundFile] = []
-    problems: list[Problem] = []
+    problems: list[str] = []
     endings = (".parquet",) if separate else _PARTED
     parts = _join_parts(folder, folder.resolve().parent.name or "data", problems, endings)
     if parts is not None:
@@ -189,7 +178,7 @@ def list_folder(folder: Path, *, separate: bool = False) -> Listing:
 def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
     """List files that were named one by one, or by a glob; a folder among them stands for its files."""
     found: list[FoundFile] = []
-    problems: list[Problem] = []
+    problems: list[str] = []
     databases: list[Path] = []
     documents: list[Path] = []
     for path in paths:
@@ -218,7 +207,7 @@ def list_paths(paths: Iterable[Path], *, separate: bool = False) -> Listing:
     return replace(_name_apart(found, problems), databases=tuple(databases))
 
 
-def _list_own_files(place: Path, problems: list[Problem]) -> list[FoundFile]:
+def _list_own_files(place: Path, problems: list[str]) -> list[FoundFile]:
     found = []
     names = [name for name in os.listdir(place) if not name.startswith((".", "~$")) and not _is_document(name)]
     for path in (place / name for name in sorted(names)):
@@ -265,7 +254,7 @@ def _find_oddity(path: Path, *, named: bool = False) -> str:
     return ""
 
 
-def _list_folders(folder: Path, problems: list[Problem]) -> list[Path]:
+def _list_folders(folder: Path, problems: list[str]) -> list[Path]:
     """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
     with os.scandir(folder) as entries:
         inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and os.path.isdir(e))
@@ -277,7 +266,7 @@ def _list_folders(folder: Path, problems: list[Problem]) -> list[Path]:
     return [folder / name for name, linked in inner if not linked]
 
 
-def _join_parts(folder: Path, database: str, problems: list[Problem], endings: Sequence[str]) -> FoundFile | None:
+def _join_parts(folder: Path, database: str, problems: list[str], endings: Sequence[str]) -> FoundFile | None:
     inner = [p for p in _list_folders(folder, []) if _PARTITION.fullmatch(p.name)]
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
     own = [name for name in names if name.lower().endswith(".parquet")]
@@ -295,7 +284,7 @@ def _join_parts(folder: Path, database: str, problems: list[Problem], endings: S
     return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder, columns, values)
 
 
-def _walk_parts(folder: Path, problems: list[Problem], endings: Sequence[str], depth: int = 0) -> Iterator[Path]:
+def _walk_parts(folder: Path, problems: list[str], endings: Sequence[str], depth: int = 0) -> Iterator[Path]:
     for path in sorted(p for p in folder.iterdir() if not p.name.startswith((".", "_"))):
         if path.suffix.lower() in endings and not path.is_dir():
             if why := _find_oddity(path):
@@ -306,7 +295,7 @@ def _walk_parts(folder: Path, problems: list[Problem], endings: Sequence[str], d
             yield from _walk_parts(path, problems, endings, depth + 1)
 
 
-def _name_apart(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
+def _name_apart(found: Sequence[FoundFile], problems: list[str]) -> Listing:
     """Return the files with names of their own: the second of two of one name has its ending in its name."""
     files: dict[tuple[str, str], FoundFile] = {}
     for each in found:
@@ -315,8 +304,8 @@ def _name_apart(found: Sequence[FoundFile], problems: list[Problem]) -> Listing:
         name = next(name for name in names if (database, name.casefold()) not in files)
         if name != table:
             other = files[database, table.casefold()].path.name
-            message = f"it is the table {name!r}, since {other} is {table!r} already; rename one to choose its name"
-            problems.append(Problem(each.path.name, message))
+            why = f"since {other} is {table!r} already; rename one to choose its name"
+            problems.append(f"{each.path.name}: it is the table {name!r}, {why}")
         files[database, name.casefold()] = replace(each, id=TableId(database, name))
     return Listing(tuple(files.values()), tuple(problems))
 
@@ -357,14 +346,12 @@ def _table_names(files: Sequence[FoundFile]) -> set[str]:
     return {each.id.table.casefold() for each in files}
 
 
-def _join(
-    files: Sequence[FoundFile], name: str, column: str, values: Sequence[str], problems: list[Problem]
-) -> FoundFile:
+def _join(files: Sequence[FoundFile], name: str, column: str, values: Sequence[str], problems: list[str]) -> FoundFile:
     first, shape = files[0], _read_shape(files[0])
     if first.kind.format is Format.PARQUET and isinstance(shape, tuple) and column in shape[1]:
         column = f"{column}_2"  # the others are named when they are read
     shown = f"{len(files):,} files are one table, and the column {column!r} is from their names"
-    problems.append(Problem(name, f"{shown} ({first.path.name}, …); --separate (separate=True) keeps them apart"))
+    problems.append(f"{name}: {shown} ({first.path.name}, …); --separate (separate=True) keeps them apart")
     paths = tuple(path for each in files for path in each.paths)
     return replace(
         first, id=TableId(first.id.database, name), paths=paths, columns=(column,), values=tuple((v,) for v in values)

@@ -15,20 +15,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from almanaq.corpus.files.shape import (
-    Header,
-    Numbered,
-    Row,
-    clean_header,
-    count_preamble,
-    find_below,
-    find_subtotals,
-    is_filled,
-    join_headers,
-    numbers_of,
-    read_units,
-    split_tables,
-)
+from almanaq.corpus.files import shape
+from almanaq.corpus.files.shape import Header, Numbered, Row
 from almanaq.corpus.files.sniff import has_header, number_columns
 from almanaq.corpus.read_cancellation import until_cancelled
 from almanaq.errors import MissingExtraError, SourceError, first_line
@@ -78,7 +66,7 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
     sheets: list[SheetTable] = []
     for name, (rows, notes) in read.items():
         where = f"{path.name}, sheet {name!r}"
-        found = [_find_table(where, name, part, header) for part in split_tables(rows)]
+        found = [_find_table(where, name, part, header) for part in shape.split_tables(rows)]
         if len(found) > 1:
             notes.append(f"holds {len(found)} tables, with blank rows between them")
         if found:
@@ -148,44 +136,43 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
     """Return a table from its header on, as titles and remarks stand above it."""
     notes: list[str] = []
     start = max(
-        next((i for i, (_, row) in enumerate(rows) if sum(map(is_filled, row)) > 1), 0),
-        count_preamble([row for _, row in rows], _reads_like_header) if header is None else 0,
+        next((i for i, (_, row) in enumerate(rows) if sum(map(shape.is_filled, row)) > 1), 0),
+        shape.count_preamble([row for _, row in rows], _reads_like_header) if header is None else 0,
     )
     if start:
         notes.append(f"{where}: {_numbers_of_rows(rows[:start])} above the table left out")
     rows = rows[start:]
-    used = [
-        i for i in range(max(len(row) for _, row in rows)) if any(i < len(row) and is_filled(row[i]) for _, row in rows)
-    ]
+    width = max(len(row) for _, row in rows)
+    used = [i for i in range(width) if any(i < len(row) and shape.is_filled(row[i]) for _, row in rows)]
     table = [tuple(row[i] if i < len(row) else None for i in used) for _, row in rows]
     again = next((i for i, row in enumerate(table) if row != table[0]), 1)
     if header is None and again > 1 and _reads_like_header(table[again - 1 :]):  # its cells are merged over rows
         notes.append(f"{where}: {_numbers_of_rows(rows[1:again])} left out, as the header is repeated")
         table, rows = table[again - 1 :], rows[again - 1 :]
-    joined = join_headers(table) if header is None else None
+    joined = shape.join_headers(table) if header is None else None
     named = joined is not None or (_reads_like_header(table) if header is None else header)
     if joined is not None:
         notes.append(f"{where}: two header rows are joined, as in {joined[-1]!r}")
     if not named and header is None:
         notes.append(f"{where}: its first row looks like values, so the columns are called column_1 …")
-    if named and joined is None and 2 * sum(map(is_filled, table[0])) < len(used):
+    if named and joined is None and 2 * sum(map(shape.is_filled, table[0])) < len(used):
         notes.append(f"{where}: its first row names fewer than half of its columns: is it a form rather than a table?")
     names = joined or (tuple("" if v is None else str(v) for v in table[0]) if named else number_columns(len(used)))
     head = 2 if joined is not None else int(named)
-    units = read_units(table[head:]) if named else None
+    units = shape.read_units(table[head:]) if named else None
     if units is not None:
         notes.append(f"{where}: row {rows[head][0]} gives the units of columns")
         head += 1
     body, numbers = table[head:], [number for number, _ in rows[head:]]
-    left = find_subtotals(body)
+    left = shape.find_subtotals(body)
     kept = [i for i in range(len(body)) if i not in {each.at for each in left}]
     bare = [body[i] for i in kept]
-    below = find_below(bare, lambda end, at: numbers_of(row[at] for row in bare[:end]))
+    below = shape.find_below(bare, lambda end, at: shape.numbers_of(row[at] for row in bare[:end]))
     gone = [(numbers[each.at], each) for each in left] + [(numbers[kept[each.at]], each) for each in reversed(below)]
     notes += [f"{where}: row {number}, {each.why}{'' if each.kept else ', is left out'}" for number, each in gone]
     without = {kept[each.at] for each in below if not each.kept} | {each.at for each in left}
     cells = tuple(row for i, row in enumerate(body) if i not in without)
-    return SheetTable(name, clean_header(list(names), where), cells, tuple(notes), where, units or ())
+    return SheetTable(name, shape.clean_header(list(names), where), cells, tuple(notes), where, units or ())
 
 
 def _reads_like_header(rows: Sequence[Row]) -> bool:

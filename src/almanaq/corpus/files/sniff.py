@@ -191,7 +191,8 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
     escape: Escape = '"'
     if '\\"' in text and _is_at_fault(text, separator, '"') and not _is_at_fault(text, separator, "\\"):
         escape = "\\"  # rows can be read only so
-    rows = _read_rows(text, separator, escape)
+    numbered = _number_rows(text, separator, escape)
+    rows = [row for _, row in numbered]
     skip = count_preamble(rows, has_header)
     body = rows[skip:]
     header = has_header(body) if hints.header is None else hints.header
@@ -212,7 +213,7 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
         notes.append(
             f"{name}: left out {'the first line' if skip == 1 else f'the first {skip} lines'}, above the table"
         )
-    above = _count_lines(text, separator, skip)
+    above = numbered[skip][0]
     if joined is not None:
         notes.append(f"{name}, lines {above + 1} and {above + 2}: two header rows are joined, as in {joined[-1]!r}")
     if units is not None:
@@ -223,7 +224,7 @@ def sniff(path: Path, name: str, hints: Hints = Hints()) -> Dialect:
             "column_1 and so on; in the schema file, say `names = [...]`, or `header = true` if it is one"
         )
     return Dialect(
-        encoding, separator, errors, escape, _count_lines(text, separator, skip + head), header,
+        encoding, separator, errors, escape, numbered[skip + head][0], header,
         names, tuple(map(tuple, body[head + header :])), tuple(notes), units or (),
     )  # fmt: skip
 
@@ -321,15 +322,20 @@ def _is_at_fault(text: str, separator: str, escape: Escape) -> bool:
     return False
 
 
-def _read_rows(text: str, separator: str, escape: Escape = '"') -> list[list[str]]:
-    """Return the rows of a beginning of a file, without empty ones."""
-    found = []
-    for row in csv_reader(io.StringIO(text, newline=""), separator, escape):
+def _number_rows(text: str, separator: str, escape: Escape = '"') -> list[tuple[int, list[str]]]:
+    """Return the rows of a beginning of a file, without empty ones, each with the number of lines before it."""
+    reader, found, before = csv_reader(io.StringIO(text, newline=""), separator, escape), [], 0
+    for row in reader:
         if row and not (len(row) == 1 and row[0].isspace()):
-            found.append(row)
+            found.append((before, row))
         if len(found) >= _SAMPLE_ROWS:
             break
-    return found or [[""]]
+        before = reader.line_num
+    return found or [(0, [""])]
+
+
+def _read_rows(text: str, separator: str) -> list[list[str]]:
+    return [row for _, row in _number_rows(text, separator)]
 
 
 def _find_separator(text: str) -> str:
@@ -355,18 +361,6 @@ def _is_cut_by_spaces(text: str) -> bool:
     if width < 2 or len(rows) < _LEAST_CUT or any(len(row) != width for row in rows):
         return False
     return any(_main_kind([row[i] for row in rows[1:]]) == "number" for i in range(width))
-
-
-def _count_lines(text: str, separator: str, skip: int) -> int:
-    """Return the number of lines before the first row of a table: those of `skip` rows, and blank ones."""
-    reader, found, before = csv.reader(io.StringIO(text, newline=""), delimiter=separator), 0, 0
-    for row in reader:
-        if row and not (len(row) == 1 and row[0].isspace()):
-            if found == skip:
-                break
-            found += 1
-        before = reader.line_num
-    return before
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:

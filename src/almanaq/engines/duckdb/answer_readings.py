@@ -16,22 +16,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.answer_tables import Parts
-from almanaq.engines.duckdb.trees import (
-    Node,
-    alias_of,
-    column,
-    has_text,
-    is_text_call,
-    items_of,
-    member_of,
-    names_in,
-    own_nodes,
-    select,
-    select_all,
-    subquery,
-    walk,
-)
+from almanaq.engines.duckdb.trees import Node
 from almanaq.errors import UnsupportedError
 from almanaq.suql.catalog.answer_types import answer_type
 from almanaq.suql.text_functions import DECLARED
@@ -68,15 +55,15 @@ class AnswerReading:
         found = {}
         for number, whole in enumerate([*self.around, self.node["from_table"]]):
             before = self.around[:number]
-            for item in items_of(whole):
-                found[alias_of(item).lower()] = item, before
+            for item in trees.items_of(whole):
+                found[trees.alias_of(item).lower()] = item, before
                 before = [*before, item]
         return found
 
     @cached_property
     def _own_names(self) -> set[str]:
         item = self.node["from_table"]
-        columns = self.engine.columns(select_all(item), self.members) if item["type"] != "EMPTY" else ()
+        columns = self.engine.columns(trees.select_all(item), self.members) if item["type"] != "EMPTY" else ()
         return {name.lower() for name, _ in columns}
 
     def _columns_of(self, alias: str) -> dict[str, set[str]]:
@@ -84,16 +71,16 @@ class AnswerReading:
         if alias in self._known:
             return self._known[alias]
         item, around = self._items[alias]
-        tables = [node for node in walk(item) if node.get("type") == "BASE_TABLE"]
-        reads_members = any(member_of(table, self.members) for table in tables)
-        if not has_text([item, around]) and not (reads_members and has_text(self.members)):
+        tables = [node for node in trees.walk(item) if node.get("type") == "BASE_TABLE"]
+        reads_members = any(trees.member_of(table, self.members) for table in tables)
+        if not trees.has_text([item, around]) and not (reads_members and trees.has_text(self.members)):
             return {}
         members, query, renamed = self.members, None, item.get("column_name_alias") or []
         if item["type"] == "SUBQUERY":
             query = item["subquery"]["node"]
         elif item["type"] == "PIVOT":
-            query = select_all(item["source"])
-        elif (member := member_of(item, members)) is not None:
+            query = trees.select_all(item["source"])
+        elif (member := trees.member_of(item, members)) is not None:
             members, query = members[: members.index(member)], member["value"]["query_node"]
             renamed = [*renamed, *member["value"]["aliases"][len(renamed) :]]
         found: dict[str, set[str]] = {}
@@ -121,8 +108,8 @@ class AnswerReading:
         shown: list[tuple[str, Node]] = []
         for output in query["select_list"]:
             if output["class"] == "STAR":
-                starred = self.engine.columns(select([output], query["from_table"]), members)
-                shown += [(name.lower(), column(name)) for name, _ in starred]
+                starred = self.engine.columns(trees.select([output], query["from_table"]), members)
+                shown += [(name.lower(), trees.column(name)) for name, _ in starred]
             else:
                 shown.append((str(output["alias"]).lower() or _last(output), output))
         types = [kind for _, kind in self.engine.columns(query, members)]
@@ -131,15 +118,15 @@ class AnswerReading:
 
     def read(self) -> None:
         clauses = [part for key, part in self.node.items() if key not in ("cte_map", "type")]
-        below = any(map(has_text, (self.node["from_table"], self.members, self.around)))
-        for node in [self.node, *own_nodes(clauses)]:
+        below = any(map(trees.has_text, (self.node["from_table"], self.members, self.around)))
+        for node in [self.node, *trees.own_nodes(clauses)]:
             for holder, key in _conditions(node):
                 self._read_condition(holder, key)
             if below and node.get("type") == "JOIN":
                 self._check_merged(node)
-            if below and node.get("class") == "SUBQUERY" and not has_text(node["subquery"]):
+            if below and node.get("class") == "SUBQUERY" and not trees.has_text(node["subquery"]):
                 self._read_nested(node["subquery"]["node"])
-            if (below or has_text(node)) and (sides := list(_sides(node))):
+            if (below or trees.has_text(node)) and (sides := list(_sides(node))):
                 self._read_types(node, sides)
                 if node.get("comparison_type", node["type"]) in _EQUALS or node.get("function_name") == "contains":
                     self._fold_texts(node, sides)
@@ -147,7 +134,7 @@ class AnswerReading:
     def _read_nested(self, query: Node) -> None:
         """Read what a query without text functions compares, as `EXISTS (SELECT 1 FROM u WHERE u.k = t.answer)`."""
         around = [*self.around, self.node["from_table"]]
-        for node in [node for node in walk(query) if node.get("type") == "SELECT_NODE"]:
+        for node in [node for node in trees.walk(query) if node.get("type") == "SELECT_NODE"]:
             AnswerReading(node, self.members, around, self.engine, lambda _: []).read()
 
     def _read_condition(self, holder: Any, key: Any) -> None:
@@ -159,14 +146,14 @@ class AnswerReading:
     def _check_merged(self, join: Node) -> None:
         """Refuse to merge an answer and a text: USING would compare them as they are."""
         sides = [
-            AnswerReading(select([], item), self.members, self.around, self.engine, self.helpers)
+            AnswerReading(trees.select([], item), self.members, self.around, self.engine, self.helpers)
             for item in (join["left"], join["right"])
         ]
         names = join["using_columns"]
         if join["ref_type"] == "NATURAL":
-            shown = [self.engine.columns(select_all(side.node["from_table"]), self.members) for side in sides]
+            shown = [self.engine.columns(trees.select_all(side.node["from_table"]), self.members) for side in sides]
             names = {name.lower() for name, _ in shown[0]} & {name.lower() for name, _ in shown[1]}
-        if any(_is_between([side._kinds(column(name)) for side in sides]) for name in names):
+        if any(_is_between([side._kinds(trees.column(name)) for side in sides]) for name in names):
             raise UnsupportedError("USING and NATURAL JOIN of an answer and a text are not supported here: write ON")
 
     def _read_types(self, node: Node, sides: list[tuple[Any, Any]]) -> None:
@@ -194,8 +181,8 @@ class AnswerReading:
         for holder, key in sides:
             holder[key] = self._folded(holder[key])
         if queried:
-            rows = {**subquery(node["subquery"]["node"], "almanaq_inner"), "column_name_alias": ["folded"]}
-            node["subquery"]["node"] = select([self._folded(column("almanaq_inner", "folded"))], rows)
+            rows = {**trees.subquery(node["subquery"]["node"], "almanaq_inner"), "column_name_alias": ["folded"]}
+            node["subquery"]["node"] = trees.select([self._folded(trees.column("almanaq_inner", "folded"))], rows)
 
     def _folded(self, value: Node) -> Node:
         return self.engine.express("lower(trim(CAST(a AS VARCHAR)))", a=value)
@@ -207,7 +194,7 @@ class AnswerReading:
             return {kind for holder, key in values for kind in self._kinds(holder[key])}
         if value["class"] == "CAST" and value["type_expr"]["type_name"].upper() in ("VARCHAR", "TEXT"):
             return {"text" if kind == "other" else kind for kind in self._kinds(value["child"])}
-        if is_text_call(value):
+        if trees.is_text_call(value):
             return {"answer" if DECLARED[value["function_name"].lower()].asks_model else "other"}
         if value["class"] in ("CONSTANT", "PARAMETER"):
             return {"literal"}
@@ -227,17 +214,17 @@ class AnswerReading:
             outputs = self._outputs(value["subquery"]["node"], self.members, [*self.around, self.node["from_table"]])
             return outputs[0][1] if outputs else set()
         if value["class"] != "COLUMN_REF":
-            named = [node for node in own_nodes(value) if node.get("class") == "COLUMN_REF"]
-            made = has_text(value) or any(self._kinds_shown(node) & {"answer", "made"} for node in named)
+            named = [node for node in trees.own_nodes(value) if node.get("class") == "COLUMN_REF"]
+            made = trees.has_text(value) or any(self._kinds_shown(node) & {"answer", "made"} for node in named)
             return {"made"} if made else set()
         *before, name = (str(part).lower() for part in value["column_names"])
         if before:
             return self._columns_of(before[-1]).get(name, set()) if before[-1] in self._items else set()
         if name in self._own_names:
-            aliases = [alias_of(item).lower() for item in items_of(self.node["from_table"])]
+            aliases = [trees.alias_of(item).lower() for item in trees.items_of(self.node["from_table"])]
         else:
             for output in self.node["select_list"]:
-                if str(output["alias"]).lower() == name and name not in names_in(output):
+                if str(output["alias"]).lower() == name and name not in trees.names_in(output):
                     return self._kinds(output)
             aliases = list(self._items)
         return {kind for alias in aliases for kind in self._columns_of(alias).get(name, ())}
@@ -245,16 +232,16 @@ class AnswerReading:
     def _type(self, value: Node) -> str:
         """Return the type of an expression of the SELECT; "" where DuckDB does not bind it alone."""
         made = copy.deepcopy([*self.helpers(value), {**value, "alias": ""}])
-        query = select(made, copy.deepcopy(self.node["from_table"]))
+        query = trees.select(made, copy.deepcopy(self.node["from_table"]))
         for item in reversed(self.around):
             inner = self.engine.express("(SELECT 1)")
             inner["subquery"]["node"] = {**query, "select_list": query["select_list"][-1:]}
-            query = select([inner], copy.deepcopy(item))
+            query = trees.select([inner], copy.deepcopy(item))
         return next((kind for _, kind in reversed(self.engine.columns(query, self.members))), "")
 
 
 def _is_answer(value: Node | None) -> bool:
-    return value is not None and is_text_call(value) and value["function_name"].lower() == "answer"
+    return value is not None and trees.is_text_call(value) and value["function_name"].lower() == "answer"
 
 
 def _is_between(kinds: list[set[str]]) -> bool:

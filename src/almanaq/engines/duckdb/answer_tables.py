@@ -1,4 +1,4 @@
-"""Tables of answers, and what is looked up in them: an answer, whether there is one, where the quotes are.
+"""Tables that a query is taken apart into: of answers, and what is looked up in them; of rows that a LIMIT keeps.
 
 DuckDB runs such a lookup as a join, which loses the order of rows. Where a query may depend on it, the table is looked
 up as a MAP: that takes time for each pair of a row and a document (50,000 of each: 5 s).
@@ -12,25 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.statements import StatementReader
-from almanaq.engines.duckdb.trees import (
-    Node,
-    add_members,
-    alias_of,
-    column,
-    functions_in,
-    has_text,
-    items_of,
-    member_of,
-    own_nodes,
-    replace_expression,
-    statement,
-    walk,
-)
+from almanaq.engines.duckdb.trees import Node
 from almanaq.errors import DatabaseError, QueryError, QueryTypeError
 from almanaq.suql.catalog.relations import Relation, unique_names
 from almanaq.suql.language import ROW_OF_ANSWER, WORK_SCHEMA, Cited, Parameters, Part, Statement, parameters_of
+from almanaq.suql.plan.blocks import SET_RETURNING
 from almanaq.suql.text_functions import DECLARED
+
+_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
 
 
 class Parts:
@@ -43,12 +34,9 @@ class Parts:
         self.made: list[Part] = []
         self.kept = ""
         """The one that is of the rows that a LIMIT or DISTINCT ON keeps; "" where there is none."""
-        functions = reader.functions
+        self.functions = reader.functions
         # Macros may aggregate; those that stand for text functions do not.
-        self.aggregates = functions.aggregates | (functions.own_names - DECLARED.keys())
-        self.volatile = functions.volatile
-        self.own = functions.own_names
-        """Functions of the database's own, which may read anything."""
+        self.aggregates = self.functions.aggregates | (self.functions.own_names - DECLARED.keys())
 
     def item(self, text: str) -> Node:
         item: Node = self.parse(f"SELECT * FROM {text}")["node"]["from_table"]
@@ -87,18 +75,12 @@ class Parts:
             return None
         return name
 
-    def keep(self, query: Node, documents: Sequence[Cited] | None) -> str | None:
-        """Make a part that is planned whole, of the rows that a query keeps; give its name, None as `make` does."""
-        name = self.make(query, documents, numbered=False)
-        self.kept = name or self.kept
-        return name
-
     def _part(self, name: str, query: Node, documents: Sequence[Cited | None] | None, *, numbered: bool) -> Part:
         """Return a part with the columns of its table, which stands empty where later parts are described."""
-        reader, tree = self._reader, statement(query)
+        reader, tree = self._reader, trees.statement(query)
         sql = reader.write(tree)
         shown = reader.shown(tree, sql)
-        items = [node for node in walk(query) if node.get("type") == "BASE_TABLE"]
+        items = [node for node in trees.walk(query) if node.get("type") == "BASE_TABLE"]
         tables = [table for item in items if (table := self._relation(item)) is not None]
         relations = tuple(dict.fromkeys(table.name for table in tables))
         private = (
@@ -108,7 +90,7 @@ class Parts:
         )
         alone = documents[0] if documents is not None and len(documents) == 1 else None
         reads = ((alone.relation, alone.column) if alone is not None else ("", "")) if numbered else None
-        used, text = self.parameters_in(query), has_text(query)
+        used, text = self.parameters_in(query), trees.has_text(query)
         if used and not text:
             shown, used = reader.with_literals(shown, parameters_of(used, self._parameters)), ()
         made = Statement(self._whole.text, sql, shown, text, relations, used, reader.lookups(tree), tree)
@@ -117,13 +99,14 @@ class Parts:
         listed = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
         reader.stand_in(name, [*listed, (ROW_OF_ANSWER, "BIGINT")] if text and numbered else listed)
         works = [str(node["table_name"]) for node in items if node.get("schema_name") == WORK_SCHEMA]
-        joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in walk(query))
+        joined = any(node.get("type") in ("JOIN", "TABLE_FUNCTION") for node in trees.walk(query))
         within = self.kept if len(items) < len(works) + 2 and self.kept in works and not joined else ""
         return Part(name, made, columns, tuple(dict.fromkeys(private)), reads, within)
 
     def _private(self, query: Node, tables: Sequence[Relation]) -> list[str]:
-        read = tables if self.own.isdisjoint(functions_in(walk(query))) else self._reader.catalog.relations
-        works = {node["table_name"] for node in walk(query) if node.get("schema_name") == WORK_SCHEMA}
+        own = self.functions.own_names & trees.functions_in(trees.walk(query))  # which may read anything
+        read = self._reader.catalog.relations if own else tables
+        works = {node["table_name"] for node in trees.walk(query) if node.get("schema_name") == WORK_SCHEMA}
         held = [column for other in self.made if other.name in works for column in other.private]
         return [f"{table.name}.{column.name}" for table in read for column in table.columns if column.private] + held
 
@@ -152,11 +135,11 @@ class Parts:
 
     def find_sources(self, expressions: list[Node], query: Node, members: Sequence[Node]) -> list[Cited] | None:
         """Return the columns of relations that expressions of a SELECT are made of; None where they are unknown."""
-        items = list(items_of(query["from_table"]))
+        items = list(trees.items_of(query["from_table"]))
         found: list[Cited] = []
-        for node in walk(expressions):
+        for node in trees.walk(expressions):
             called = str(node.get("function_name", "")).lower()
-            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.own:
+            if node.get("class") in ("SUBQUERY", "STAR", "POSITIONAL_REFERENCE") or called in self.functions.own_names:
                 return None
             if node.get("class") == "COLUMN_REF":
                 place = self.find_place(node, items)
@@ -180,17 +163,17 @@ class Parts:
 
     def is_nondeterministic(self, value: Any) -> bool:
         """Return whether a part of a tree may come to other rows each time that it is read."""
-        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in walk(value))
-        return cut or not self.volatile.isdisjoint(functions_in(walk(value)))
+        cut = any(node.get("sample") is not None or node.get("type") in _LIMITS for node in trees.walk(value))
+        return cut or not self.functions.volatile.isdisjoint(trees.functions_in(trees.walk(value)))
 
     def is_grouped(self, expression: Node) -> bool:
         """Return whether an expression is over several rows, within the query that it stands in."""
-        nodes = list(own_nodes(expression))
-        return bool(self.aggregates & functions_in(nodes)) or any(node.get("class") == "WINDOW" for node in nodes)
+        nodes = list(trees.own_nodes(expression))
+        return bool(self.aggregates & trees.functions_in(nodes)) or any(node.get("class") == "WINDOW" for node in nodes)
 
     def columns(self, query: Node, members: Sequence[Node]) -> Sequence[tuple[str, str]]:
         """Return the names and types of a query's columns; () where DuckDB does not bind it."""
-        made = add_members(query, members)
+        made = trees.add_members(query, members)
         key = json.dumps(made)
         if key not in self._columns:
             try:
@@ -201,7 +184,7 @@ class Parts:
 
     def _describe(self, query: Node) -> list[tuple[str, str]]:
         used = parameters_of(self.parameters_in(query), self._parameters)
-        return self._reader.describe(self._reader.shown(statement(query)), used)
+        return self._reader.describe(self._reader.shown(trees.statement(query)), used)
 
     def find_misread(self, made: Node) -> QueryTypeError | None:
         """Return DuckDB's error where it does not bind what a query became as it would not bind the query itself."""
@@ -210,7 +193,7 @@ class Parts:
         return found[1] if None not in found and str(found[0]) == str(found[1]) else None
 
     def parameters_in(self, tree: Node) -> tuple[str, ...]:
-        found = {str(node["identifier"]) for node in walk(tree) if node.get("class") == "PARAMETER"}
+        found = {str(node["identifier"]) for node in trees.walk(tree) if node.get("class") == "PARAMETER"}
         return tuple(name for name in self._whole.parameters if name in found)
 
     def _relation(self, item: Node) -> Relation | None:
@@ -231,7 +214,7 @@ def _find_problem(describe: Callable[..., object], *arguments: object) -> QueryT
 
 
 def _is_called(item: Node, path: Sequence[str]) -> bool:
-    return not path or [alias_of(item).lower()] == [part.lower() for part in path]
+    return not path or [trees.alias_of(item).lower()] == [part.lower() for part in path]
 
 
 def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
@@ -241,11 +224,65 @@ def _query_of(item: Node, members: Sequence[Node]) -> Node | None:
     if item["type"] == "SUBQUERY":
         query: Node = item["subquery"]["node"]
         return query
-    member = member_of(item, members)
+    member = trees.member_of(item, members)
     return None if member is None or member["value"]["aliases"] else member["value"]["query_node"]
 
 
-_LIMITS = ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
+# --- rows that a LIMIT keeps, found before the texts of other clauses are asked ---------------------------------------
+
+_ROW = "almanaq_row"
+
+
+def keep_first_rows(node: Node, members: Sequence[Node], engine: Parts) -> None:
+    """Let a SELECT read the rows of one item of FROM that its LIMIT or DISTINCT ON keeps, where nothing else cuts.
+
+    `SELECT t, answer(x, 'q') FROM t WHERE answer(y, 'r') = 'Yes' LIMIT 3` reads the three rows that a part keeps, which
+    is planned whole: it asks no more texts than it needs, and the documents of the SELECT are then those of these rows.
+    """
+    item = node["from_table"]
+    if not _is_cut(node, engine):
+        return
+    row = engine.row_id(item) if item["type"] == "BASE_TABLE" else None
+    whole = item["type"] in ("BASE_TABLE", "SUBQUERY") and trees.alias_of(item) and not trees.has_text(item)
+    if row is None and (not whole or item["sample"]):
+        return
+    numbered = trees.column(trees.alias_of(item), row or "")
+    kept_item = copy.deepcopy(item)
+    part = trees.select_all(kept_item) if row is None else trees.select([{**numbered, "alias": _ROW}], kept_item)
+    part |= {key: copy.deepcopy(node[key]) for key in ("where_clause", "modifiers")}
+    name = engine.make(trees.add_members(part, members), None if row is None else (), numbered=False)
+    if name is None:
+        return
+    engine.kept = name
+    node["modifiers"] = [modifier for modifier in node["modifiers"] if modifier["type"] == "ORDER_MODIFIER"]
+    if row is None:
+        node["from_table"] = {**engine.item(f"{WORK_SCHEMA}.{name}"), "alias": trees.alias_of(item)}
+        node["where_clause"] = None
+        return
+    kept = engine.express(f"a IN (SELECT {_ROW} FROM {WORK_SCHEMA}.{name})", a=numbered)
+    node["where_clause"] = trees.both(kept, node["where_clause"])
+
+
+def _is_cut(node: Node, engine: Parts) -> bool:
+    """Return whether LIMIT or DISTINCT ON cuts the rows of FROM, and nothing else does."""
+    modifiers = {modifier["type"]: modifier for modifier in node["modifiers"]}
+    limit, distinct = modifiers.get("LIMIT_MODIFIER", {}), modifiers.get("DISTINCT_MODIFIER", {})
+    targets = distinct.get("distinct_on_targets", [])
+    if not (limit or targets) or (distinct and not targets) or "LIMIT_PERCENT_MODIFIER" in modifiers:
+        return False
+    if node["group_expressions"] or node["group_sets"] or node["having"] or node["qualify"] or node["sample"]:
+        return False
+    keys = [*targets, *(order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ()))]
+    aliases = {str(output["alias"]).lower() for output in node["select_list"]}
+    plain = all(limit.get(key) is None or trees.is_constant(limit[key]) for key in ("limit", "offset"))
+    named = trees.names_in(keys) & aliases or any(trees.is_constant(key) or key["class"] == "STAR" for key in keys)
+    across = any(map(engine.is_grouped, [*node["select_list"], *keys]))
+    unnested = not SET_RETURNING.isdisjoint(trees.functions_in(trees.walk(node["select_list"])))
+    return plain and not (named or across or unnested or engine.is_nondeterministic(node["where_clause"]))
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
 DOCUMENT, ANSWER, _ANSWERS = "almanaq_document_", "almanaq_said", "almanaq_answers"
 SAID = "1"
 """What is found in the place of an answer where only that there is one counts."""
@@ -272,30 +309,17 @@ class Lookup:
         return other
 
     def look_up(self, engine: Parts, *, in_map: bool) -> None:
-        if in_map and self.documents:
-            self.look_up_in_map(engine)
-            return
-        same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in self._names)
-        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}{f' WHERE {same}' if same else ''}"
-        self._write(engine, f"SELECT (SELECT any_value({self.found}) FROM {table})")
-
-    def look_up_in_map(self, engine: Parts) -> None:
-        own = [f"{_ANSWERS}.{name}" for name in self._names]
-        key, mark = (f"row({', '.join(names)})" for names in (own, self._names))  # no key of a map is NULL, but within
-        known = f"SELECT map(list({key}), list({self.found})) FROM {WORK_SCHEMA}.{self.table} AS {_ANSWERS}"
-        self._write(engine, f"SELECT map_extract_value(({known}), {mark})")
-
-    @property
-    def _names(self) -> list[str]:
-        return [f"{DOCUMENT}{i}" for i in range(len(self.documents))]
-
-    def _write(self, engine: Parts, sql: str) -> None:
-        made = engine.parse(sql)["node"]["select_list"][0]
-        marks = [n for n in walk(made) if n.get("class") == "COLUMN_REF" and n["column_names"][0] in self._names]
-        for mark in marks:
-            document = self.documents[self._names.index(mark["column_names"][0])]
-            replace_expression(mark, copy.deepcopy(document))
-        replace_expression(self.node, made)
+        names = [f"{DOCUMENT}{i}" for i in range(len(self.documents))]
+        table = f"{WORK_SCHEMA}.{self.table} AS {_ANSWERS}"
+        if in_map and names:
+            own = [f"{_ANSWERS}.{name}" for name in names]
+            key, mark = (f"row({', '.join(each)})" for each in (own, names))  # no key of a map is NULL, but within
+            sql = f"map_extract_value((SELECT map(list({key}), list({self.found})) FROM {table}), {mark})"
+        else:
+            same = " AND ".join(f"{_ANSWERS}.{name} IS NOT DISTINCT FROM {name}" for name in names)
+            sql = f"(SELECT any_value({self.found}) FROM {table}{f' WHERE {same}' if same else ''})"
+        documents = ({**copy.deepcopy(document), "alias": ""} for document in self.documents)
+        trees.replace_expression(self.node, engine.express(sql, **dict(zip(names, documents, strict=True))))
 
 
 def add_places(
@@ -311,10 +335,10 @@ def add_places(
     if not plain or any(
         node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in engine.aggregates
         for key in ("select_list", "having")
-        for node in own_nodes(root[key])
+        for node in trees.own_nodes(root[key])
     ):
         return made, ()
-    items = list(items_of(root["from_table"]))
+    items = list(trees.items_of(root["from_table"]))
     columns: list[Node] = []
     cited: list[Cited] = []
     for lookup in lookups:
@@ -325,7 +349,7 @@ def add_places(
             item, place, key = found
             columns += [
                 lookup.finding(f"{_ANSWERS}.{ROW_OF_ANSWER}", engine, in_map=in_order).node,
-                *(column(alias_of(item), name) for name in key),
+                *(trees.column(trees.alias_of(item), name) for name in key),
             ]
             cited.append(replace(place, part=lookup.table))
     return {**made, "node": {**root, "select_list": [*root["select_list"], *columns]}}, tuple(cited)

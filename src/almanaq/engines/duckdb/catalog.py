@@ -14,17 +14,8 @@ import duckdb
 
 from almanaq.engines.common import RelationQueries
 from almanaq.errors import UsageError, first_line
-from almanaq.suql.catalog.reading import (
-    ENUM_VALUES,
-    SAMPLE_ROWS,
-    ColumnSample,
-    declared_column,
-    flatten,
-    holds_value,
-    infer_kind,
-    relation_names,
-    shown_samples,
-)
+from almanaq.suql.catalog import reading
+from almanaq.suql.catalog.reading import ColumnSample
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.text.sql_literals import quote
 
@@ -78,7 +69,7 @@ class CatalogReader:
             places = self._rows(LISTS_TABLES, self.database)
         else:
             places = [(*place, None, True) for place in sorted(self.made)]
-        names = relation_names([(schema, table) for schema, table, _, _ in places], self.path)
+        names = reading.relation_names([(schema, table) for schema, table, _, _ in places], self.path)
         constraints, comments = self._read_declarations()
         relations: list[Relation] = []
         broken: list[tuple[str, str]] = []
@@ -164,7 +155,7 @@ class CatalogReader:
         if relation.rows == 0:
             return relation
         picked = ", ".join(_sample_expression(column) for column in relation.columns)
-        sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {SAMPLE_ROWS}"
+        sql = f"SELECT {picked} FROM {quote(*relation.location)} LIMIT {reading.SAMPLE_ROWS}"
         try:
             rows = self._rows(sql) if relation.row_id is not None else self._query_view(sql)
         except duckdb.Error as error:
@@ -173,19 +164,20 @@ class CatalogReader:
             rows, relation = [], replace(relation, unread=first_line(error))
         columns = []
         for position, column in enumerate(relation.columns):
-            values: Iterable[str] = map(str, flatten(row[position] for row in rows))
+            values: Iterable[str] = map(str, reading.flatten(row[position] for row in rows))
             if column.type == "text" and column.kind is ColumnKind.STRUCTURED:
                 values = tuple(values)
                 # Where the first rows say nothing of the column, others may.
-                if relation.row_id is not None and not any(map(holds_value, values)):
-                    values = (*values, *self.queries.values(relation, column, ENUM_VALUES))
+                if relation.row_id is not None and not any(map(reading.holds_value, values)):
+                    values = (*values, *self.queries.values(relation, column, reading.ENUM_VALUES))
                 distinct = None
-                if self.infer_enums and relation.location[1:] not in self.typed and len(set(values)) <= ENUM_VALUES:
-                    distinct = self.queries.values(relation, column, ENUM_VALUES + 1)
+                typed = not self.infer_enums or relation.location[1:] in self.typed
+                if not typed and len(set(values)) <= reading.ENUM_VALUES:
+                    distinct = self.queries.values(relation, column, reading.ENUM_VALUES + 1)
                 total = (relation.rows or 0) if not column.array else len(values)
-                inferred = infer_kind(column, ColumnSample(values, distinct, total))
+                inferred = reading.infer_kind(column, ColumnSample(values, distinct, total))
                 column = column if inferred.kind is ColumnKind.FREE_TEXT and not infer_prose else inferred
-            columns.append(replace(column, samples=shown_samples(values)))
+            columns.append(replace(column, samples=reading.shown_samples(values)))
         return replace(relation, columns=tuple(columns))
 
     def _query_view(self, sql: str) -> list[tuple[Any, ...]]:
@@ -203,7 +195,7 @@ def _column(name: str, duck_type: Any, comment: str | None) -> Column:
     array = duck_type.id in ("list", "array")
     element = duck_type.children[0][1] if array else duck_type
     values = tuple(element.children[0][1]) if element.id == "enum" else ()
-    return declared_column(name, _pg_type(element), array=array, values=values, comment=comment or "")
+    return reading.declared_column(name, _pg_type(element), array=array, values=values, comment=comment or "")
 
 
 def _pg_type(duck_type: Any) -> str:

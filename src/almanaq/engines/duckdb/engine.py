@@ -74,7 +74,7 @@ class DuckDBDatabase:
         path: the schemas in which each further connection looks for bare names; (): DuckDB's own.
         user: the connection of the source's owner, whose `USE` is followed.
         settings: statements by which each further connection gets the settings of its owner's.
-        on_close: called once, on `close` or when the process ends, with the catalog if it was read.
+        on_close: called once, on `close` or when the process ends, with the catalog as it was read, if it was.
     """
 
     dialect = "duckdb"
@@ -90,7 +90,7 @@ class DuckDBDatabase:
         loaded: Loaded | None = None,
         infer_enums: bool = False,
         owned: bool = True,
-        on_close: Callable[[Catalog | None], None] | None = None,
+        on_close: Callable[[Sequence[Catalog]], None] = lambda _: None,
         path: Sequence[str] = (),
         user: duckdb.DuckDBPyConnection | None = None,
         settings: str = "",
@@ -102,7 +102,7 @@ class DuckDBDatabase:
         self._listed: Sequence[tuple[Any, ...]] = ()
         self._loaded = loaded or Loaded()
         self._found = [] if self._loaded.catalog is None else [self._loaded.catalog]
-        self._finish = weakref.finalize(self, _finish, on_close, self._found)
+        self._finish = weakref.finalize(self, on_close, self._found)
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._registered: dict[str, Relation] = {}
@@ -166,10 +166,13 @@ class DuckDBDatabase:
             with self._connection.cursor() as cursor:
                 path = self._path or ("main",)
                 reader = CatalogReader(cursor, self._database, path, self._infer_enums, loaded.typed, loaded.made)
-                found = self._read(reader)
+                if not self._found:
+                    self._found.append(reader.read())
+                catalog = reader.queries.complete(apply_schema(self._found[0], loaded.declared), self._schema)
         except duckdb.Error as error:
             raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
-        return replace(found, relations=(*found.relations, *self._registered.values()))
+        relations = [replace(r, origin=loaded.origins.get(quote(*r.location[1:]), "")) for r in catalog.relations]
+        return replace(catalog, relations=(*relations, *self._registered.values()), separate=loaded.separate)
 
     def _list(self) -> Sequence[tuple[Any, ...]]:
         """Return the tables and views that a connection of the user's has by now."""
@@ -195,7 +198,7 @@ class DuckDBDatabase:
 
     def language(self, catalog: Catalog) -> DuckDBLanguage:
         views = (lambda _: None) if self._owned else self._view
-        return DuckDBLanguage(self._cursor, lambda: catalog, views, owned=self._owned)
+        return DuckDBLanguage(self._cursor, catalog, views, owned=self._owned)
 
     def _view(self, relation: Relation) -> str | None:
         with self._cursor() as cursor:
@@ -228,24 +231,11 @@ class DuckDBDatabase:
                 cursor.execute(f"SET SESSION search_path = {string_literal(path)}")
             return cursor
 
-    def _read(self, reader: CatalogReader) -> Catalog:
-        if not self._found:
-            self._found.append(reader.read())
-        catalog = reader.queries.complete(apply_schema(self._found[0], self._loaded.declared), self._schema)
-        origins = self._loaded.origins
-        relations = (replace(r, origin=origins.get(quote(*r.location[1:]), "")) for r in catalog.relations)
-        return replace(catalog, relations=tuple(relations), separate=self._loaded.separate)
-
-
-def _finish(on_close: Callable[[Catalog | None], None] | None, found: Sequence[Catalog]) -> None:
-    if on_close is not None:
-        on_close(found[0] if found else None)
-
 
 def open_duckdb_file(path: Path, *, schema: Schema | None = None) -> DuckDBDatabase:
     connection = open_instance()
     try:
-        connection.execute(f"ATTACH '{str(path).replace(chr(39), chr(39) * 2)}' AS src (READ_ONLY)")
+        connection.execute(f"ATTACH {string_literal(path)} AS src (READ_ONLY)")
     except duckdb.Error as error:
         connection.close()
         raise SourceError(f"cannot open {path.name} as a DuckDB database: {first_line(error)}") from error

@@ -107,9 +107,7 @@ def _readable(name: str, table: pa.Table) -> pa.Table:
 
 def _readable_column(name: str, field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     for type_ in _parts(field.type):
-        what, how = _refusal(type_)
-        if what:
-            raise _make_refusal(name, field.name, what, f"give it {how}")
+        _check_type(name, field.name, type_)
     target = _readable_type(field.type)
     if target == field.type:
         return column
@@ -126,16 +124,15 @@ def _parts(type_: pa.DataType) -> list[pa.DataType]:
     return [type_, *(part for i in range(type_.num_fields) for part in _parts(type_.field(i).type))]
 
 
-def _refusal(type_: pa.DataType) -> tuple[str, str]:
-    """Return what a type holds that no database can, and what to give instead; "" for any other."""
-    if pa.types.is_union(type_) and type_.mode == "dense":
-        return "a dense union", "as a column for each of its types"
+def _check_type(name: str, column: str, type_: pa.DataType) -> None:
     extension = getattr(type_, "extension_name", "")
+    if pa.types.is_union(type_) and type_.mode == "dense":
+        raise _make_refusal(name, column, "a dense union", "give it as a column for each of its types")
     if extension == "pandas.period":
-        return "periods", "as text, or as their first moments: .dt.to_timestamp()"
+        how = "give it as text, or as their first moments: .dt.to_timestamp()"
+        raise _make_refusal(name, column, "periods", how)
     if extension == "arrow.opaque" and type_.storage_type not in (pa.string(), pa.large_string()):
-        return "values of a type that only its own library knows", "as text"
-    return "", ""
+        raise _make_refusal(name, column, "values of a type that only its own library knows", "give it as text")
 
 
 def _readable_type(type_: pa.DataType) -> pa.DataType:

@@ -47,7 +47,7 @@ _OWN_EXTENSIONS = frozenset(["", "core_functions", "json", "icu", "parquet"])
 _CALLED = re.compile(r"(\w+)\(")
 _READS_CATALOG = (
     "SELECT lower(function_name), function_type, coalesce(stability, ''), internal, "
-    "coalesce(extension_name, ''), macro_definition, parameters, alias_of, return_type "
+    "coalesce(extension_name, ''), macro_definition, alias_of, return_type "
     "FROM duckdb_functions()"
 )
 _COUNTS_FILES = "SELECT count(*) FROM duckdb_databases() WHERE path IS NOT NULL"
@@ -66,7 +66,6 @@ class Function:
     stability: str
     own: bool
     definition: str
-    parameters: tuple[str, ...]
 
 
 class FunctionCatalog:
@@ -77,10 +76,9 @@ class FunctionCatalog:
         self.synonyms: dict[str, str] = {}
         """Built-in functions that are others by another name."""
         types: dict[str, set[str | None]] = {}
-        for name, kind, stability, internal, extension, definition, parameters, alias, type_ in rows:
+        for name, kind, stability, internal, extension, definition, alias, type_ in rows:
             own = not internal or extension not in _OWN_EXTENSIONS
-            entry = Function(kind, stability, own, definition or "", tuple(parameters or ()))
-            self._entries.setdefault(name, []).append(entry)
+            self._entries.setdefault(name, []).append(Function(kind, stability, own, definition or ""))
             types.setdefault(name, set()).add(type_)
             if alias and not own:
                 self.synonyms[name] = alias.lower()
@@ -107,9 +105,6 @@ class FunctionCatalog:
     def has(self, name: str) -> bool:
         return name.lower() in self._entries or name.lower() == "unnest"
 
-    def is_own(self, name: str) -> bool:
-        return any(entry.own for entry in self._entries.get(name.lower(), ()))
-
     def check(
         self, name: str, *, in_from: bool, allowed: frozenset[str], expand: Callable[[Function], None], **place: Any
     ) -> None:
@@ -120,11 +115,12 @@ class FunctionCatalog:
         entries = [entry for entry in self._entries.get(called, ()) if (entry.kind in _IN_FROM) == in_from]
         if not entries and called != "unnest":
             raise UnknownNameError(f"no function named {name!r}{suggest(called, list(self._entries))}", **place)
-        if own := [entry for entry in entries if entry.own]:
-            for entry in own:
-                if entry.kind not in ("macro", "table_macro") or not entry.definition:
-                    raise RefusedQueryError(refuse_own(name, called), **place)
-                expand(entry)
+        own = [entry for entry in entries if entry.own]
+        for entry in own:
+            if entry.kind not in ("macro", "table_macro") or not entry.definition:
+                raise RefusedQueryError(refuse_own(name, called), **place)
+            expand(entry)
+        if own:
             return
         if called == "unnest" or (in_from and called in ALLOWED_IN_FROM):
             return

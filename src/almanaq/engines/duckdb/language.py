@@ -15,24 +15,12 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from almanaq.bounded_dict import BoundedDict
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.answer_tables import Parts
 from almanaq.engines.duckdb.functions import FunctionCatalog
 from almanaq.engines.duckdb.statements import StatementReader, stub_texts
 from almanaq.engines.duckdb.taking_apart import take_apart
-from almanaq.engines.duckdb.trees import (
-    Node,
-    copy_node,
-    flatten_joins,
-    functions_in,
-    integer,
-    needs_split,
-    number_groups,
-    number_order,
-    walk,
-    without_places,
-    write_null_order,
-    write_numbers,
-)
+from almanaq.engines.duckdb.trees import Node
 from almanaq.errors import DatabaseError, UnsupportedError, first_line
 from almanaq.suql.catalog.relations import Catalog, Relation
 from almanaq.suql.language import Parameters, SplitStatement, Statement, parameters_of
@@ -67,10 +55,10 @@ class DuckDBLanguage:
     def __init__(
         self,
         connect: Callable[[], duckdb.DuckDBPyConnection],
-        catalog: Callable[[], Catalog],
-        views: Callable[[Relation], str | None] = lambda _: None,
+        catalog: Catalog,
+        views: Callable[[Relation], str | None],
         *,
-        owned: bool = False,
+        owned: bool,
     ) -> None:
         self._connect, self._catalog, self._views, self._owned = connect, catalog, views, owned
         self._lock = threading.Lock()
@@ -98,20 +86,19 @@ class DuckDBLanguage:
             return self._reader().functions.returns
 
     def tree(self, statement: Statement) -> exp.Expr:
-        sql, ordered = statement.sql, None
         with self._lock:
-            if isinstance(statement.tree, dict):
-                reader = self._reader()
-                ordered = copy_node(number_order(statement.tree, lambda: len(reader.describe(statement.shown, ()))))
-                write_null_order(ordered, *self._order_settings())
-                number_groups(ordered, reader.functions.aggregates)
-                write_numbers(ordered)
-                flatten_joins(ordered)
-                names = {str(node["function_name"]) for node in walk(ordered) if node.get("class") == "FUNCTION"}
-                own = (reader.functions.is_own(name) for name in names if name.lower() not in DECLARED)
-                if needs_split(ordered) or any(own):  # a macro of the database's own may aggregate
-                    raise UnsupportedError("a part of the query is not planned beside text functions")
-                sql = sql if ordered == statement.tree else reader.write(ordered)
+            reader, given = self._reader(), statement.tree
+            ordered = trees.copy_node(given)
+            trees.number_order(ordered, lambda: len(reader.describe(statement.shown, ())))
+            trees.write_null_order(ordered, *self._order_settings())
+            trees.number_groups(ordered, reader.functions.aggregates)
+            trees.write_numbers(ordered)
+            trees.flatten_joins(ordered)
+            called = trees.functions_in(node for node in trees.walk(ordered) if node.get("class") == "FUNCTION")
+            own = called & reader.functions.own_names - DECLARED.keys()
+            if trees.needs_split(ordered) or own:  # a macro of the database's own may aggregate
+                raise UnsupportedError("a part of the query is not planned beside text functions")
+            sql = statement.sql if ordered == given else reader.write(ordered)
         try:
             tree = _parse_written(sql)
             written = copy_tree(tree).sql("duckdb", copy=False, **_FORM)
@@ -123,13 +110,13 @@ class DuckDBLanguage:
             self._check_same(ordered, sql, written)
         return tree
 
-    def _check_same(self, ordered: Node | None, sql: str, written: str) -> None:
+    def _check_same(self, ordered: Node, sql: str, written: str) -> None:
         """Raise UnsupportedError where what sqlglot read is another query than what it wrote of it, to DuckDB."""
         with self._lock:
             reader = self._reader()
             forms = self._forms = self._forms or _Normalizer(reader.functions.synonyms, reader.type_names())
             made = forms.form(reader.parse(written))
-            same = ordered is not None and forms.form(ordered) == made
+            same = forms.form(ordered) == made
             given = made if same else forms.form(reader.parse(sql))  # a tree is not always read back as it was
         if given != made:
             where = _difference(given, made)
@@ -137,16 +124,16 @@ class DuckDBLanguage:
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
-        if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
+        if prefix.count("part_") > 1:
             return
-        if "alias" in functions_in(walk(statement.tree)):
+        if "alias" in trees.functions_in(trees.walk(statement.tree)):
             raise UnsupportedError("alias() tells how a query is written: it is not supported beside text functions")
         for stops in (True, False):
             with self._lock:
                 reader = self._reader()
-                tree = copy_node(statement.tree)
-                write_null_order(tree, *self._order_settings())
-                number_groups(tree, reader.functions.aggregates)
+                tree = trees.copy_node(statement.tree)
+                trees.write_null_order(tree, *self._order_settings())
+                trees.number_groups(tree, reader.functions.aggregates)
                 parts = Parts(reader, statement, prefix, parameters)
                 made, cited = take_apart(tree, parts, stops=stops)
                 used, sql = parts.parameters_in(made), reader.shown(made)
@@ -178,7 +165,7 @@ class DuckDBLanguage:
             connection = self._connect()
             stub_texts(connection)
             functions = FunctionCatalog.read(connection, owned=self._owned)
-            self._opened = StatementReader(connection, self._catalog(), functions, self._views, owned=self._owned)
+            self._opened = StatementReader(connection, self._catalog, functions, self._views, owned=self._owned)
         return self._opened
 
 
@@ -262,7 +249,7 @@ class _Normalizer:
         if made["type_name"] == "VARCHAR":  # whose length DuckDB ignores
             made["children"] = []
         elif made["type_name"] == "DECIMAL" and not made.get("children"):
-            made["children"] = [without_places(integer(18)), without_places(integer(3))]
+            made["children"] = [trees.without_places(trees.integer(18)), trees.without_places(trees.integer(3))]
         made["qualified_name"] = {"path": [made["type_name"]]}
 
     @staticmethod

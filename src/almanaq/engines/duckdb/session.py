@@ -143,7 +143,7 @@ class DuckDBSession(InterruptibleSession):
     def create(self, name: str, sql: str) -> int:
         with self._statement() as work:
             parse_select(sql)
-            return self._make(work.cursor, name, sql.strip().rstrip(";"))
+            return self._make(work.cursor, name, sql)
 
     def store(self, name: str, table: pa.Table) -> None:
         with self._statement() as work:

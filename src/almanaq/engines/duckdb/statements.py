@@ -13,22 +13,9 @@ from typing import Any, NoReturn
 
 import duckdb
 
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.functions import READERS, Function, FunctionCatalog
 from almanaq.engines.duckdb.session import binding_error, parse_select
-from almanaq.engines.duckdb.trees import (
-    column,
-    copy_node,
-    has_text,
-    is_text_call,
-    lookups,
-    mark_pivots,
-    replace_expression,
-    select,
-    select_all,
-    statement,
-    subquery,
-    walk,
-)
 from almanaq.errors import (
     OperationalError,
     PrivateColumnError,
@@ -106,7 +93,6 @@ class StatementReader:
     ) -> None:
         self._connection, self.catalog, self.functions, self._views = connection, catalog, functions, views
         self._owned = owned
-        self._own_types: frozenset[str] | None = None
         self._known_views: dict[str, str | None] = {}
 
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
@@ -116,7 +102,7 @@ class StatementReader:
         self._name_subqueries(tree)
         check = _Check(self, text, allowed)
         check.query(tree["node"], _Scope())
-        check.has_text = check.has_text and (not self._describe_nothing(tree) or has_text(tree))
+        check.has_text = check.has_text and (not self._describe_nothing(tree) or trees.has_text(tree))
         sql = written = self.write(tree)
         seen = self.shown(tree, written)
         if self._write_branches(tree):
@@ -124,7 +110,7 @@ class StatementReader:
         if check.methods:
             for node in check.methods:  # `x.lower()` is `lower(x)`
                 *before, name = node["qualified_name"]["path"]
-                named = {**column(*before), "query_location": node["query_location"]}
+                named = {**trees.column(*before), "query_location": node["query_location"]}
                 node["arguments"].insert(0, {"name": "", "expression": named})
                 node["qualified_name"]["path"], node["schema"], node["catalog"] = [name], "", ""
             sql = self.write(tree)
@@ -134,27 +120,29 @@ class StatementReader:
 
     def _write_branches(self, tree: Node) -> bool:
         """Write `if(c, f(a), b)` as the CASE that it is, which asks only for the branch that a row takes."""
-        calls = [node for node in walk(tree) if node.get("class") == "FUNCTION" and node["function_name"] == "if"]
-        branches = [call for call in calls if len(call["arguments"]) == 3 and has_text(call)]
+        calls = [node for node in trees.walk(tree) if node.get("class") == "FUNCTION" and node["function_name"] == "if"]
+        branches = [call for call in calls if len(call["arguments"]) == 3 and trees.has_text(call)]
         for call in branches:
             made = self.parse("SELECT CASE WHEN a THEN b ELSE c END")["node"]["select_list"][0]
             condition, taken, other = (argument["expression"] for argument in call["arguments"])
             made["case_checks"][0] |= {"when_expr": condition, "then_expr": taken}
             made["else_expr"] = other
-            replace_expression(call, made)
+            trees.replace_expression(call, made)
         return bool(branches)
 
     def _describe_nothing(self, tree: Node) -> bool:
         """Let DESCRIBE describe queries in which NULL stands for each text function: it shows no value of them."""
-        shown = [node for node in walk(tree) if node.get("show_type") == "DESCRIBE" and has_text(node)]
+        shown = [node for node in trees.walk(tree) if node.get("show_type") == "DESCRIBE" and trees.has_text(node)]
         for item in shown:
-            written, query = item["query"], copy_node(item["query"])
+            written, query = item["query"], trees.copy_node(item["query"])
             try:
-                names = [name for name, _ in self.describe(self.shown(statement(query)), ())]
-                for call in [node for node in walk(query) if is_text_call(node)]:
+                names = [name for name, _ in self.describe(self.shown(trees.statement(query)), ())]
+                for call in [node for node in trees.walk(query) if trees.is_text_call(node)]:
                     kind = DECLARED[str(call["function_name"]).lower()].type
-                    replace_expression(call, self.parse(f"SELECT CAST(NULL AS {kind})")["node"]["select_list"][0])
-                item["query"] = select_all({**subquery(query, "described"), "column_name_alias": unique_names(names)})
+                    trees.replace_expression(call, self.parse(f"SELECT CAST(NULL AS {kind})")["node"]["select_list"][0])
+                item["query"] = trees.select_all(
+                    {**trees.subquery(query, "described"), "column_name_alias": unique_names(names)}
+                )
                 self.describe(self.shown(tree), ())
             except QueryError:  # it has parameters, or reads an answer as a type that it takes from what is beside it
                 item["query"] = written
@@ -163,15 +151,15 @@ class StatementReader:
 
     def lookups(self, tree: Node) -> tuple[tuple[str, str], ...]:
         """Return the marks of pivots in a placed tree, each with the query of its values."""
-        return tuple((mark, self.shown(query)) for mark, query in lookups(tree, self.parse))
+        return tuple((mark, self.shown(query)) for mark, query in trees.lookups(tree, self.parse))
 
     def shown(self, tree: Node, sql: str = "") -> str:
         """Return the SQL of a placed tree whose relations have the columns that may be read."""
         narrowed = {r.location: r for r in self.catalog.relations if r.is_narrowed}
         if not narrowed:
             return sql or self.write(tree)
-        copied = copy_node(tree)
-        tables = [node for node in walk(copied) if node.get("type") == "BASE_TABLE"]
+        copied = trees.copy_node(tree)
+        tables = [node for node in trees.walk(copied) if node.get("type") == "BASE_TABLE"]
         for node in tables:
             relation = narrowed.get(tuple(node["qualified_name"]["path"]))
             if relation is not None:
@@ -180,10 +168,10 @@ class StatementReader:
 
     def _name_subqueries(self, tree: Node) -> None:
         """Give each column that DuckDB calls by a subquery's text that name: no place, and no rule, is to be in it."""
-        for node in [node for node in walk(tree) if node.get("type") == "SELECT_NODE"]:
+        for node in [node for node in trees.walk(tree) if node.get("type") == "SELECT_NODE"]:
             for item in node["select_list"]:
-                if not item["alias"] and any(each.get("type") == "BASE_TABLE" for each in walk(item)):
-                    item["alias"] = self.write(statement(select([item], None))).removeprefix("SELECT ")
+                if not item["alias"] and any(each.get("type") == "BASE_TABLE" for each in trees.walk(item)):
+                    item["alias"] = self.write(trees.statement(trees.select([item], None))).removeprefix("SELECT ")
 
     def parse(self, text: str) -> Node:
         try:
@@ -191,7 +179,7 @@ class StatementReader:
         except (duckdb.Error, UnicodeEncodeError) as error:
             raise QuerySyntaxError(f"the query cannot be read: {first_line(error)}") from error
         read: Node = json.loads(written)
-        if read["error"] and read["error_message"] == _MULTIPLE and (marked := mark_pivots(text)) != text:
+        if read["error"] and read["error_message"] == _MULTIPLE and (marked := trees.mark_pivots(text)) != text:
             return self.parse(marked)
         if read["error"]:
             _refuse_unread(read, text)
@@ -237,9 +225,9 @@ class StatementReader:
     def with_literals(self, sql: str, parameters: Parameters) -> str:
         named = parameters if isinstance(parameters, Mapping) else {str(i + 1): v for i, v in enumerate(parameters)}
         tree = self.parse(sql)
-        for node in [node for node in walk(tree) if node.get("class") == "PARAMETER"]:
+        for node in [node for node in trees.walk(tree) if node.get("class") == "PARAMETER"]:
             made = self.parse(f"SELECT {literal(named[str(node['identifier'])]).sql('duckdb')}")
-            replace_expression(node, made["node"]["select_list"][0])
+            trees.replace_expression(node, made["node"]["select_list"][0])
         return self.write(tree)
 
     def stand_in(self, name: str, columns: Sequence[tuple[str, str]]) -> None:
@@ -268,10 +256,8 @@ class StatementReader:
 
     def is_own_type(self, name: str) -> bool:
         """Return whether a type was made in the database: one that is an ENUM has its values without any row."""
-        if self._own_types is None:
-            made = "SELECT lower(type_name) FROM duckdb_types() WHERE NOT internal"
-            self._own_types = frozenset(str(row[0]) for row in self._ask(made))
-        return name.lower() in self._own_types
+        made = "SELECT 1 FROM duckdb_types() WHERE NOT internal AND lower(type_name) = lower($1)"
+        return bool(self._ask(made, [name]))
 
     def functions_with(self, name: str) -> FunctionCatalog:
         """Return the functions of the instance, read again where none is of a name: one may have been made since."""
@@ -373,7 +359,7 @@ class _Check:
             raise RefusedQueryError(f"{str(kind).replace('_', ' ')} is not allowed in a query")
         if kind in ("FUNCTION", "WINDOW"):
             self._function(node)
-        elif kind == "LAMBDA" and has_text(node["expr"]):  # else it is the arrow of JSON
+        elif kind == "LAMBDA" and trees.has_text(node["expr"]):  # else it is the arrow of JSON
             raise UnsupportedError(
                 "text functions inside a lambda or a list comprehension are not supported: unnest the list, and ask "
                 "about its elements in rows of their own"
@@ -406,12 +392,16 @@ class _Check:
         definition = self.reader.view(relation) if relation.name not in self._views_seen else None
         self._views_seen.add(relation.name)
         if definition is not None:
-            inner = _Check(self.reader, definition, self.allowed, _views_seen=self._views_seen, _in_view=True)
-            inner.expanding = self.expanding
-            try:
-                inner.query(self.reader.parse(definition)["node"], _Scope())
-            except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
-                raise RefusedQueryError(f"the view {relation.name!r} cannot be read here: {error}") from error
+            state: dict[str, Any] = {"expanding": self.expanding, "_views_seen": self._views_seen, "_in_view": True}
+            inner = _Check(self.reader, definition, self.allowed, **state)
+            inner.check_definition(f"the view {relation.name!r} cannot be read here")
+
+    def check_definition(self, refusal: str) -> None:
+        """Check the text of a view or a macro; raise RefusedQueryError, which begins so, where it may not run."""
+        try:
+            self.query(self.reader.parse(self.text)["node"], _Scope())
+        except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
+            raise RefusedQueryError(f"{refusal}: {error}") from error
 
     def _function(self, node: Node, *, in_from: bool = False) -> None:
         path = node["qualified_name"]["path"]
@@ -443,10 +433,7 @@ class _Check:
             return
         text = entry.definition if entry.kind == "table_macro" else f"SELECT {entry.definition}"
         inner = _Check(self.reader, text, self.allowed, expanding=(*self.expanding, name.lower()))
-        try:
-            inner.query(self.reader.parse(text)["node"], _Scope())
-        except (RefusedQueryError, UnknownNameError, UnsupportedError, QuerySyntaxError) as error:
-            raise RefusedQueryError(f"the macro {name!r} of the database is not called here: {error}") from error
+        inner.check_definition(f"the macro {name!r} of the database is not called here")
         if any(relation.is_narrowed or any(c.private for c in relation.columns) for _, relation in inner.tables):
             raise RefusedQueryError(f"the macro {name!r} of the database reads columns that are private")
 
@@ -484,8 +471,8 @@ def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> Non
     inner = {**node, "alias": "", "sample": None, "column_name_alias": []}
     if relation.definition:
         inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]
-    query = select([column(each.name) for each in relation.columns if each.name != ROW_COLUMN], inner)
+    query = trees.select([trees.column(each.name) for each in relation.columns if each.name != ROW_COLUMN], inner)
     kept = {key: node[key] for key in ("sample", "column_name_alias", "query_location", "query_location_length")}
-    made = {**subquery(query, node["alias"] or node["table_name"]), **kept}
+    made = {**trees.subquery(query, node["alias"] or node["table_name"]), **kept}
     node.clear()
     node.update(made)

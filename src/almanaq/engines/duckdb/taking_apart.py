@@ -18,32 +18,14 @@ A document whose call failed is not in the table, and a condition that reads its
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from almanaq.engines.duckdb import trees
 from almanaq.engines.duckdb.answer_readings import AnswerReading
-from almanaq.engines.duckdb.answer_tables import ANSWER, DOCUMENT, SAID, Lookup, Parts, add_places
-from almanaq.engines.duckdb.first_rows import keep_first_rows
-from almanaq.engines.duckdb.trees import (
-    Node,
-    add_members,
-    alias_of,
-    both,
-    column,
-    functions_in,
-    has_text,
-    is_constant,
-    is_text_call,
-    names_in,
-    own_nodes,
-    replace_expression,
-    select,
-    select_all,
-    subquery,
-    walk,
-    without_places,
-)
+from almanaq.engines.duckdb.answer_tables import ANSWER, DOCUMENT, SAID, Lookup, Parts, add_places, keep_first_rows
+from almanaq.engines.duckdb.trees import Node
 from almanaq.errors import UnsupportedError
 from almanaq.suql.language import WORK_SCHEMA, Cited
 from almanaq.suql.text_functions import DECLARED
@@ -65,7 +47,7 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
     made = copy.deepcopy(tree)
     work = _TakingApart(engine, stops, _reads_order(tree))
     work.query(made["node"], (), ())
-    if has_text(made):
+    if trees.has_text(made):
         raise _refusal("here")
     if not engine.columns(made["node"], ()):
         for lookup in work.lookups:
@@ -73,8 +55,8 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
         if not engine.columns(made["node"], ()):
             if (misread := engine.find_misread(made["node"])) is not None:
                 raise misread
-            unnested = [node for node in walk(made) if node.get("function_name") == "unnest"]
-            of_struct = any(node is lookup.node for lookup in work.lookups for node in walk(unnested))
+            unnested = [node for node in trees.walk(made) if node.get("function_name") == "unnest"]
+            of_struct = any(node is lookup.node for lookup in work.lookups for node in trees.walk(unnested))
             raise _refusal("in unnest() of a STRUCT" if of_struct else "where DuckDB allows no subquery")
     shown, cited = add_places(made, work.lookups, engine, in_order=work.in_order)
     return (shown, cited) if cited and engine.columns(shown["node"], ()) else (made, ())
@@ -82,7 +64,7 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
 
 def _reads_order(tree: Node) -> bool:
     """Return whether a query may depend on the order of rows within it, which looking up in a table, a join, loses."""
-    nested = [node for node in walk(tree) if node is not tree["node"]]
+    nested = [node for node in trees.walk(tree) if node is not tree["node"]]
     ordered = any(modifier["type"] == "ORDER_MODIFIER" for node in nested for modifier in node.get("modifiers", ()))
     return ordered or any(node.get("ref_type") == "POSITIONAL" for node in nested)
 
@@ -106,7 +88,7 @@ class _RowScope:
 
     @property
     def condition(self) -> Node | None:
-        return both(self.where, self.branch)
+        return trees.both(self.where, self.branch)
 
 
 @dataclass
@@ -129,18 +111,18 @@ class _TakingApart:
         if node["type"] == "SET_OPERATION_NODE":
             for side in node.get("children") or (node["left"], node["right"]):
                 self.query(side, members, around)
-            if has_text(node["modifiers"]):
+            if trees.has_text(node["modifiers"]):
                 raise _refusal("in ORDER BY or LIMIT of UNION, EXCEPT and INTERSECT")
         elif node["type"] == "SELECT_NODE":
             _Select(self, node, tuple(members), tuple(around)).take_apart()
-        elif has_text(node):
+        elif trees.has_text(node):
             raise _refusal("in a query of this form")
 
     def _member(self, member: Node, members: Sequence[Node], around: Sequence[_RowScope]) -> None:
         body = member["value"]
         inner = body["query_node"]
         if inner["type"] == "RECURSIVE_CTE_NODE":
-            if has_text(inner["right"]):
+            if trees.has_text(inner["right"]):
                 raise UnsupportedError(
                     "text functions in the part of WITH RECURSIVE that refers to itself are not supported: ask in "
                     "the part before UNION, or about the rows of the whole"
@@ -149,37 +131,9 @@ class _TakingApart:
             return
         self.query(inner, members, around)
         if not around and self.engine.is_nondeterministic(inner):
-            table = self.engine.make(add_members(inner, members))
+            table = self.engine.make(trees.add_members(inner, members))
             if table is not None:
-                body["query_node"] = select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
-
-    def make_answer_table(
-        self,
-        unit: Node,
-        documents: list[Node],
-        sources: Sequence[Cited | None] | None,
-        list_documents: Callable[[], str | None],
-    ) -> str:
-        """Return the name of the table of what a text function comes to.
-
-        Args:
-            unit: the expression, with marks in the place of its documents.
-            sources: where each document stands, None where it is computed; None: of what is not known.
-        """
-        name: str | None
-        if documents:
-            name = list_documents()
-            if name is None:
-                raise _refusal("where what they read cannot be listed")
-            columns = ", ".join(f"{DOCUMENT}{i}" for i in range(len(documents)))
-            query = self.engine.parse(f"SELECT {columns}, NULL AS {ANSWER} FROM {WORK_SCHEMA}.{name}")["node"]
-        else:
-            query = self.engine.parse(f"SELECT NULL AS {ANSWER}")["node"]
-        query["select_list"][-1] = {**unit, "alias": ANSWER}
-        name = self.engine.make(query, sources)
-        if name is None:
-            raise _refusal("within this expression")
-        return name
+                body["query_node"] = trees.select_all(self.engine.item(f"{WORK_SCHEMA}.{table}"))
 
 
 @dataclass
@@ -193,7 +147,9 @@ class _Select:
         node = self.node
         if node.get("sample") is not None and node.get("from_table") is not None:
             item = node["from_table"]
-            node["from_table"] = item if item["type"] in ("BASE_TABLE", "SUBQUERY") else subquery(select_all(item), "")
+            node["from_table"] = (
+                item if item["type"] in ("BASE_TABLE", "SUBQUERY") else trees.subquery(trees.select_all(item), "")
+            )
             node["from_table"]["sample"], node["sample"] = node["sample"], None
         self._name_outputs()
         self._inline_aliases()
@@ -202,7 +158,7 @@ class _Select:
         AnswerReading(node, members, around, self.work.engine, lambda value: self._helpers([value], None)).read()
         written = copy.deepcopy(node["from_table"])
         self._item(node, "from_table", None)
-        if not has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
+        if not trees.has_text({key: part for key, part in node.items() if key not in ("cte_map", "from_table")}):
             return
         if self.work.stops and not self.around:
             keep_first_rows(node, self.members, self.work.engine)
@@ -234,7 +190,7 @@ class _Select:
             case "JOIN":
                 self._item(item, "left", before)
                 self._item(item, "right", item["left"] if before is None else cross(before, item["left"]))
-                if has_text(item.get("condition")):
+                if trees.has_text(item.get("condition")):
                     pairs = _RowScope(cross(item["left"], item["right"]), self._without_text(item["condition"]))
                     self._replace_calls(item, "condition", pairs, rows=True)
                     if item["ref_type"] == "REGULAR":
@@ -246,24 +202,26 @@ class _Select:
                 self._item(item, "source", before)
             case "SHOW_REF" if item.get("query") is not None:
                 self.work.query(item["query"], self.members, around)
-        if has_text(item):
+        if trees.has_text(item):
             if item["type"] == "PIVOT":
                 raise _refusal("in ON, USING and GROUP BY of PIVOT")
             for part in [part for part in item if part not in ("subquery", "query")]:
-                self._replace_calls(item, part, _RowScope(before or select([], None)["from_table"], None), rows=True)
-        if self.work.engine.is_nondeterministic(item) and not has_text(item) and not around:
-            name = self.work.engine.make(add_members(select_all(item), self.members))
+                self._replace_calls(
+                    item, part, _RowScope(before or trees.select([], None)["from_table"], None), rows=True
+                )
+        if self.work.engine.is_nondeterministic(item) and not trees.has_text(item) and not around:
+            name = self.work.engine.make(trees.add_members(trees.select_all(item), self.members))
             if name is not None:
-                holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": alias_of(item)}
+                holder[key] = {**self.work.engine.item(f"{WORK_SCHEMA}.{name}"), "alias": trees.alias_of(item)}
 
     def _without_text(self, condition: Node | None) -> Node | None:
         """Return the part of a condition that is known before any text is asked, and is the same each time."""
         if condition is None:
             return None
         if condition.get("type") == "CONJUNCTION_AND":
-            return both(*map(self._without_text, condition["children"]))
-        by_chance = self.work.engine.volatile & functions_in(walk(condition))
-        return None if by_chance or has_text(condition) else condition
+            return trees.both(*map(self._without_text, condition["children"]))
+        by_chance = self.work.engine.functions.volatile & trees.functions_in(trees.walk(condition))
+        return None if by_chance or trees.has_text(condition) else condition
 
     def _name_outputs(self) -> None:
         """Give outputs that may change the names that DuckDB gives them: queries around this one may use them."""
@@ -278,21 +236,23 @@ class _Select:
     def _inline_aliases(self) -> None:
         """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
         node = self.node
-        texts = {str(item["alias"]).lower(): item for item in node["select_list"] if item["alias"] and has_text(item)}
+        texts = {
+            str(item["alias"]).lower(): item for item in node["select_list"] if item["alias"] and trees.has_text(item)
+        }
         named = [
             name
             for key in ("where_clause", "select_list", "having", "qualify")
-            for name in own_nodes(node[key])
+            for name in trees.own_nodes(node[key])
             if name.get("class") == "COLUMN_REF" and str(name["column_names"][-1]).lower() in texts
         ]
         for name in named:
             path = [str(part).lower() for part in name["column_names"]]
             if len(path) > 1 and path[0] != "alias":
                 continue
-            alone = select([{**name, "alias": ""}], node["from_table"])
+            alone = trees.select([{**name, "alias": ""}], node["from_table"])
             if len(path) == 1 and self.work.engine.columns(alone, self.members):
                 continue  # a column of FROM goes before an output
-            replace_expression(name, copy.deepcopy(texts[path[-1]]))
+            trees.replace_expression(name, copy.deepcopy(texts[path[-1]]))
 
     def _replace_calls(self, holder: Any, key: Any, reached: _RowScope, *, rows: bool) -> None:
         """Put lookups in the place of text functions; `rows`: of those over single rows, else over groups."""
@@ -303,11 +263,11 @@ class _Select:
         elif isinstance(value, dict):
             if value.get("class") == "SUBQUERY":
                 self._replace_calls(value, "child", reached, rows=rows)
-                if has_text(value["subquery"]):
+                if trees.has_text(value["subquery"]):
                     self.work.query(value["subquery"]["node"], self.members, (*self.around, reached))
             elif is_unit(value):
                 self._replace_call(value, reached, rows=rows)
-            elif has_text(value):
+            elif trees.has_text(value):
                 self._replace_within(value, reached, rows=rows)
 
     def _replace_within(self, value: Node, reached: _RowScope, *, rows: bool) -> None:
@@ -321,7 +281,7 @@ class _Select:
             self._replace_calls(value, "else_expr", reached, rows=rows)
         elif (undecided := _UNDECIDED.get(value.get("type", ""))) is not None:
             children = value["children"]
-            free = [] if value["class"] == "OPERATOR" else [c for c in children if not has_text(c)]
+            free = [] if value["class"] == "OPERATOR" else [c for c in children if not trees.has_text(c)]
             for child in free:
                 reached = self._narrow(reached, child, undecided)
             for i, child in enumerate(children):
@@ -336,24 +296,24 @@ class _Select:
         """Return the rows of which an expression of `a`, a condition, is true too; all where that is not known yet."""
         engine, where = self.work.engine, reached.where or {}
         known = condition in (where["children"] if where.get("type") == "CONJUNCTION_AND" else [where])
-        if known or has_text(condition) or engine.is_nondeterministic(condition) or engine.is_grouped(condition):
+        if known or trees.has_text(condition) or engine.is_nondeterministic(condition) or engine.is_grouped(condition):
             return reached
-        return replace(reached, branch=both(reached.branch, engine.express(form, a=copy.deepcopy(condition))))
+        return replace(reached, branch=trees.both(reached.branch, engine.express(form, a=copy.deepcopy(condition))))
 
     def _replace_call(self, node: Node, reached: _RowScope, *, rows: bool) -> None:
-        unit = {**copy.deepcopy(without_places(node)), "alias": ""}
-        call = next(part for part in walk(unit) if is_text_call(part))
+        unit = {**copy.deepcopy(trees.without_places(node)), "alias": ""}
+        call = next(part for part in trees.walk(unit) if trees.is_text_call(part))
         arguments = call["arguments"]
-        if has_text(arguments):
-            original = next(part for part in walk(node) if is_text_call(part))
+        if trees.has_text(arguments):
+            original = next(part for part in trees.walk(node) if trees.is_text_call(part))
             self._replace_calls(original, "arguments", reached, rows=rows)
-            if has_text(original["arguments"]):
+            if trees.has_text(original["arguments"]):
                 return  # what it reads is over groups, and comes later
             self._replace_call(node, reached, rows=rows)
             return
         places = [i for i, one in enumerate(arguments) if _is_document(one["expression"], call, i)]
         documents = [arguments[i]["expression"] for i in places]
-        if any(part.get("class") == "POSITIONAL_REFERENCE" for part in own_nodes(documents)):
+        if any(part.get("class") == "POSITIONAL_REFERENCE" for part in trees.own_nodes(documents)):
             raise _refusal("over columns by their numbers (#1)")
         helpers = self._helpers(documents, reached.condition)
         grouped = any(map(self.work.engine.is_grouped, [*documents, *helpers]))
@@ -362,20 +322,31 @@ class _Select:
         if self.work.engine.is_nondeterministic(documents):
             raise _refusal("over what is drawn by chance, or under a LIMIT")
         for number, i in enumerate(places):
-            arguments[i] = {**arguments[i], "expression": column(f"{DOCUMENT}{number}")}
+            arguments[i] = {**arguments[i], "expression": trees.column(f"{DOCUMENT}{number}")}
         branches = (reached.branch, None)  # a table of all rows has those of a branch too
-        marks = [(id(self.node), repr((unit, without_places([documents, branch])))) for branch in branches]
+        marks = [(id(self.node), repr((unit, trees.without_places([documents, branch])))) for branch in branches]
         tables = self.work._answer_tables
         table = next((tables[mark] for mark in marks if mark in tables), None)
         if table is None:
-            sources = self._sources(documents)
-            table = self.work.make_answer_table(
-                unit, documents, sources, lambda: self._list_documents(documents, helpers, reached, grouped, sources)
-            )
-            tables[marks[0]] = table
+            table = tables[marks[0]] = self._make_answer_table(unit, documents, helpers, reached, grouped=grouped)
         lookup = Lookup(node, table, documents, self.node, reached.branch)
         lookup.look_up(self.work.engine, in_map=self.work.in_order)
         self.work.lookups.append(lookup)
+
+    def _make_answer_table(
+        self, unit: Node, documents: list[Node], helpers: list[Node], reached: _RowScope, *, grouped: bool
+    ) -> str:
+        """Return the name of the table of what a text function comes to; `unit` has marks in place of its documents."""
+        engine, sources = self.work.engine, self._sources(documents)
+        query = trees.select([{**unit, "alias": ANSWER}], None)
+        if documents:
+            name = self._list_documents(documents, helpers, reached, grouped, sources)
+            listed = [trees.column(f"{DOCUMENT}{i}") for i in range(len(documents))]
+            query = trees.select([*listed, *query["select_list"]], engine.item(f"{WORK_SCHEMA}.{name}"))
+        table = engine.make(query, sources)
+        if table is None:
+            raise _refusal("within this expression")
+        return table
 
     def _guard(self, holder: Any, key: Any) -> None:
         """Make the parts of a condition NULL that rest on a failed call, which has no row in its table of answers."""
@@ -394,7 +365,7 @@ class _Select:
             said = lookup.finding(SAID, engine, in_map=self.work.in_order)
             self.work.lookups.append(said)
             present = [engine.express("a IS NOT NULL", a=copy.deepcopy(document)) for document in lookup.documents]
-            failed = both(copy.deepcopy(lookup.branch), *present, engine.express("a IS NULL", a=said.node))
+            failed = trees.both(copy.deepcopy(lookup.branch), *present, engine.express("a IS NULL", a=said.node))
             assert failed is not None
             holder[key] = engine.express("CASE WHEN a THEN NULL ELSE b END", a=failed, b=holder[key])
 
@@ -403,24 +374,24 @@ class _Select:
 
         Not those in an aggregate, which is of what was answered, as it is of what is not NULL.
         """
-        nodes = list(own_nodes(part))
+        nodes = list(trees.own_nodes(part))
         functions = [node for node in nodes if node.get("class") == "FUNCTION"]
         aggregates = [node for node in functions if node["function_name"].lower() in self.work.engine.aggregates]
-        own = {id(node) for node in nodes} - {id(inner) for node in aggregates for inner in own_nodes(node)}
+        own = {id(node) for node in nodes} - {id(inner) for node in aggregates for inner in trees.own_nodes(node)}
         found = [lookup for lookup in self.work.lookups if id(lookup.node) in own and lookup.select is self.node]
-        tables = {node.get("table_name") for lookup in found for node in walk(lookup.documents)}
+        tables = {node.get("table_name") for lookup in found for node in trees.walk(lookup.documents)}
         return found + [lookup for lookup in self.work.lookups if lookup.table in tables]
 
     def _helpers(self, documents: list[Node], where: Node | None) -> list[Node]:
         """Return the outputs without text that documents, or the condition under which they matter, may name."""
         aliased = {str(item["alias"]).lower(): item for item in self.node["select_list"] if item["alias"]}
         found: dict[str, Node] = {}
-        pending = names_in(documents) | names_in(where)
+        pending = trees.names_in(documents) | trees.names_in(where)
         while pending:
             name = pending.pop()
-            if name in aliased and name not in found and not has_text(aliased[name]):
+            if name in aliased and name not in found and not trees.has_text(aliased[name]):
                 found[name] = aliased[name]
-                pending |= names_in(aliased[name])
+                pending |= trees.names_in(aliased[name])
         return [item for item in self.node["select_list"] if any(item is other for other in found.values())]
 
     def _list_documents(
@@ -430,27 +401,29 @@ class _Select:
         reached: _RowScope,
         grouped: bool,
         sources: Sequence[Cited | None] | None,
-    ) -> str | None:
+    ) -> str:
+        engine = self.work.engine
         columns = [{**copy.deepcopy(one), "alias": f"{DOCUMENT}{i}"} for i, one in enumerate(documents)]
         if grouped:
             inner = {**copy.deepcopy(self.node), "modifiers": [], "qualify": None}
-            inner["having"] = None if has_text(inner["having"]) else inner["having"]
-            inner["select_list"] = [*(_stub(item) for item in inner["select_list"]), *columns]
+            inner["having"] = None if trees.has_text(inner["having"]) else inner["having"]
+            null, outputs = engine.express("NULL"), inner["select_list"]
+            stubs = [{**null, "alias": item["alias"]} if trees.has_text(item) else item for item in outputs]
+            inner["select_list"] = [*stubs, *columns]
         else:
-            inner = select([*copy.deepcopy(helpers), *columns], copy.deepcopy(reached.item))
-            inner["where_clause"] = copy.deepcopy(reached.condition)
-        listed = [column(f"{DOCUMENT}{i}") for i in range(len(documents))]
+            shown = [*copy.deepcopy(helpers), *columns]
+            inner = trees.select(shown, copy.deepcopy(reached.item), copy.deepcopy(reached.condition))
+        listed = [trees.column(f"{DOCUMENT}{i}") for i in range(len(documents))]
         for outer in [None, *reversed(self.around)]:
             if outer is not None:
-                item = self.work.engine.cross(outer.item, subquery(inner, "almanaq_inner"))
-                inner = select(copy.deepcopy(listed), copy.deepcopy(item))
-                inner["where_clause"] = copy.deepcopy(outer.condition)
-            query = select(copy.deepcopy(listed), subquery(copy.deepcopy(inner), "almanaq_inner"))
+                item = engine.cross(outer.item, trees.subquery(inner, "almanaq_inner"))
+                inner = trees.select(copy.deepcopy(listed), copy.deepcopy(item), copy.deepcopy(outer.condition))
+            query = trees.select(copy.deepcopy(listed), trees.subquery(copy.deepcopy(inner), "almanaq_inner"))
             query["modifiers"] = [{"type": "DISTINCT_MODIFIER", "distinct_on_targets": []}]
-            name = self.work.engine.make(add_members(query, self.members), sources)
+            name = engine.make(trees.add_members(query, self.members), sources)
             if name is not None:
                 return name
-        return None
+        raise _refusal("where what they read cannot be listed")
 
     def _sources(self, documents: list[Node]) -> list[Cited | None] | None:
         """Return where the documents stand: one that is a column, or what a computed one is made of; None: unknown."""
@@ -461,16 +434,16 @@ class _Select:
 
 def is_unit(node: Node) -> bool:
     """Return whether a node is a text function with what says how a reply is read: a cast, or a comparison."""
-    if is_text_call(node) or (node.get("class") == "CAST" and is_text_call(node["child"])):
+    if trees.is_text_call(node) or (node.get("class") == "CAST" and trees.is_text_call(node["child"])):
         return True
     if node.get("class") == "COMPARISON":
         sides = (node["left"], node["right"])
-        return any(map(is_unit, sides)) and any(map(is_constant, sides))
+        return any(map(is_unit, sides)) and any(map(trees.is_constant, sides))
     if node.get("class") == "BETWEEN":
-        return is_unit(node["input"]) and is_constant(node["lower"]) and is_constant(node["upper"])
+        return is_unit(node["input"]) and trees.is_constant(node["lower"]) and trees.is_constant(node["upper"])
     if node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN") and node.get("children"):
         first, *others = node["children"]
-        return is_unit(first) and all(map(is_constant, others))
+        return is_unit(first) and all(map(trees.is_constant, others))
     return False
 
 
@@ -479,12 +452,5 @@ def _is_document(argument: Node, call: Node, place: int) -> bool:
     function = DECLARED[str(call["function_name"]).lower()]
     if place == function.options or (function.expand is not None and place == 1):
         return False
-    kinds = {str(node.get("class")) for node in walk(argument)}
+    kinds = {str(node.get("class")) for node in trees.walk(argument)}
     return bool(kinds & {"COLUMN_REF", "SUBQUERY", "WINDOW", "LAMBDA", "POSITIONAL_REFERENCE"})
-
-
-def _stub(item: Node) -> Node:
-    if not has_text(item):
-        return item
-    null = {"class": "CONSTANT", "type": "VALUE_CONSTANT", "literal": {"kind": "NULL_LITERAL", "text": ""}}
-    return {**null, "alias": item["alias"]}

@@ -52,23 +52,14 @@ def number_groups(tree: Node, aggregates: frozenset[str]) -> None:
         made: set[str] = set()
         keys = []
         for number, item in enumerate(items, 1):
-            if _aggregates(item, aggregates) or made & names_in(item):
+            called = functions_in(node for node in own_nodes(item) if node.get("class") == "FUNCTION")
+            if called & aggregates or made & names_in(item):
                 made |= {str(item.get("alias", "")).lower()} - {""}
             else:
                 keys.append(number)
         query["aggregate_handling"] = "STANDARD_HANDLING"
         query["group_expressions"] = [integer(number) for number in keys]
         query["group_sets"] = [list(range(len(keys)))]
-
-
-def _aggregates(node: Any, aggregates: frozenset[str]) -> bool:
-    if isinstance(node, list):
-        return any(_aggregates(part, aggregates) for part in node)
-    if not isinstance(node, dict) or node.get("class") == "SUBQUERY":
-        return False
-    if node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in aggregates:
-        return True
-    return any(_aggregates(part, aggregates) for part in node.values())
 
 
 def write_null_order(tree: Node, nulls: str, direction: str) -> None:
@@ -82,18 +73,12 @@ def write_null_order(tree: Node, nulls: str, direction: str) -> None:
             order["null_order"] = "NULLS FIRST"
 
 
-def number_order(tree: Node, count: Callable[[], int]) -> Node:
-    """Return a tree with the numbers of the outputs in the place of ORDER BY ALL; itself where that is not written."""
-    if not any(
-        _is_all(order) for modifier in tree["node"].get("modifiers", ()) for order in modifier.get("orders", ())
-    ):
-        return tree
-    made = copy_node(tree)
-    for modifier in made["node"]["modifiers"]:
-        orders = modifier.get("orders")
-        if orders and len(orders) == 1 and _is_all(orders[0]):
+def number_order(tree: Node, count: Callable[[], int]) -> None:
+    """Write the numbers of the outputs in the place of ORDER BY ALL, into a tree."""
+    for modifier in tree["node"].get("modifiers", ()):
+        orders = modifier.get("orders", ())
+        if len(orders) == 1 and _is_all(orders[0]):
             modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count())]
-    return made
 
 
 def _is_all(order: Node) -> bool:
@@ -210,11 +195,11 @@ def column(*path: str) -> Node:
     return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": list(path), **_NOWHERE}
 
 
-def select(shown: list[Node], item: Node | None) -> Node:
+def select(shown: list[Node], item: Node | None, where: Node | None = None) -> Node:
     """Return a query of some expressions over an item of FROM; None: over nothing."""
     return {
         **{"type": "SELECT_NODE", "modifiers": [], "cte_map": {"map": []}, "select_list": shown},
-        **{"from_table": item or {"type": "EMPTY", "alias": "", "sample": None, **_NOWHERE}, "where_clause": None},
+        **{"from_table": item or {"type": "EMPTY", "alias": "", "sample": None, **_NOWHERE}, "where_clause": where},
         **{"group_expressions": [], "group_sets": [], "aggregate_handling": "STANDARD_HANDLING"},
         **{"having": None, "sample": None, "qualify": None},
     }

@@ -184,13 +184,10 @@ def _values(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
     match kind.id:
         case "hugeint":
             return _integers(array)
-        case "uhugeint":
-            return [None if text is None else int(text) for text in array.to_pylist()]
+        case "uhugeint" | "time with time zone":
+            return _ask_engine(pa.table([array], ["v"]), f"#1::{kind}")
         case "uuid":
             return [None if text is None else uuid.UUID(text) for text in array.to_pylist()]
-        case "time with time zone":
-            texts = array.to_pylist()  # Python has no time for the end of a day
-            return [t if t is None or t.startswith("24") else datetime.time.fromisoformat(t) for t in texts]
         case "interval":
             spans = array.to_pylist()
             return spans if exact else [None if span is None else _timedelta(span) for span in spans]

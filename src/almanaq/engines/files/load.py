@@ -116,26 +116,24 @@ def open_files(
     key = fingerprint(listing, declared) if cache is not None and _is_worth_caching(listing) else ""
     found = cache.open(key) if cache is not None and key else None
     connection, loaded = found or (open_instance(), Loaded())
-    on_close = None
+    save = None
     try:
         if found is None:
             connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
             with current_read().interrupting(connection.interrupt):
                 loaded = _load(connection, listing, declared, name, ViewTime(seconds))
             save = cache.prepare(connection, key, loaded) if cache is not None and key and loaded.lasting else None
-            on_close = partial(_close, save, held)
         lock_paths(connection, listing)
     except BaseException:
         connection.close()
         raise
-    return DuckDBDatabase(
-        connection, name=name, database=DATABASE, schema=schema, loaded=loaded, infer_enums=True, on_close=on_close
-    )
+    given: dict[str, Any] = {"infer_enums": True, "on_close": partial(_close, save, held)}
+    return DuckDBDatabase(connection, name=name, database=DATABASE, schema=schema, loaded=loaded, **given)
 
 
-def _close(save: Callable[[Catalog | None], None] | None, held: object, catalog: Catalog | None) -> None:  # noqa: ARG001
+def _close(save: Callable[[Catalog | None], None] | None, held: object, found: Sequence[Catalog]) -> None:  # noqa: ARG001
     if save is not None:  # what is `held` lives until then
-        save(catalog)
+        save(next(iter(found), None))
 
 
 def read_table(path: Path) -> tuple[Any, LoadReport]:
@@ -155,7 +153,7 @@ def _is_worth_caching(listing: Listing) -> bool:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema, name: str, views: ViewTime) -> Loaded:
-    load = _Load(connection, said, [str(problem) for problem in listing.problems])
+    load = _Load(connection, said, [*listing.problems])
     for found in listing.files:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {DATABASE}.{quote(found.id.database)}")
         _load_or_report(load, found.path.name, partial(_LOADERS[found.kind.format], load, found))
@@ -197,10 +195,10 @@ def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
     try:
         work()
     except (SourceError, MissingExtraError, OSError) as error:
-        load.problems.append(str(not_opened(file, str(error))))
+        load.problems.append(not_opened(file, str(error)))
     except duckdb.Error as error:
         raise_if_cancelled()  # it may have been interrupted
-        load.problems.append(str(not_opened(file, first_line(error))))
+        load.problems.append(not_opened(file, first_line(error)))
 
 
 def _rename_references(

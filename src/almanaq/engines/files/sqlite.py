@@ -67,7 +67,7 @@ def load_sqlite(
                 except SourceError:
                     if table not in slow or not views.over:
                         raise
-                    left_out.append(f"{path.name}: {not_read(table, views)}")
+                    left_out.append(f"{path.name}: {not_read(table, views.seconds)}")
         except BaseException:
             connection.rollback()
             raise

@@ -159,7 +159,7 @@ def default_table_cache() -> TableCache | None:
 
 def fingerprint(listing: Listing, said: Schema) -> str:
     """Return what tells the content of a source from any other: its files' names, sizes, times and ends."""
-    known: list[object] = [VERSION, duckdb.__version__, [str(problem) for problem in listing.problems]]
+    known: list[object] = [VERSION, duckdb.__version__, [*listing.problems]]
     known += [(name, entry.as_read_options()) for name, entry in said.relations.items()]
     for found in listing.files:
         if found.kind.format is Format.DOCUMENTS:  # not opened, as there may be many; a change changes `st_ctime`

@@ -9,7 +9,7 @@ import re
 import threading
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -66,33 +66,31 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
 @dataclass(frozen=True)
 class Facts:
-    """What an engine's own catalog tells beside ibis, by table: comments, ENUM values, keys, rows."""
+    """What an engine's own catalog tells beside ibis.
 
-    comments: dict[tuple[str, str], str] = field(default_factory=dict)
-    labels: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    tables: dict[str, tuple[str, int | None]] = field(default_factory=dict)
+    Attributes:
+        columns: comment and type, by table and column.
+        tables: comment and number of rows.
+    """
+
+    columns: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
 
 
 def read_facts(dialect: str, rows: Rows) -> Facts:
     """Return what the catalogs of MySQL and ClickHouse tell; of other engines the schema file has to."""
-    columns = {"mysql": _MYSQL_COLUMNS, "clickhouse": _CLICKHOUSE_COLUMNS}.get(dialect)
-    if columns is None:
+    query = {"mysql": _MYSQL_COLUMNS, "clickhouse": _CLICKHOUSE_COLUMNS}.get(dialect)
+    if query is None:
         return Facts()
-    found = rows(columns)
-    comments = {(table, column): comment for table, column, comment, _ in found if comment}
-    labels = {
-        (table, column): tuple(label.replace("''", "'") for label in _LABEL.findall(type_))
-        for table, column, _, type_ in found
-        if type_.lower().startswith("enum")
-    }
+    columns = {(table, column): (comment or "", type_) for table, column, comment, type_ in rows(query)}
     if dialect != "mysql":  # ClickHouse's keys need not be unique
-        return Facts(comments, labels)
+        return Facts(columns)
     keys: dict[str, list[str]] = defaultdict(list)
     for table, column in rows(_MYSQL_KEYS):
         keys[table].append(column)
     tables = {table: (comment or "", None if n is None else int(n)) for table, comment, n in rows(_MYSQL_TABLES)}
-    return Facts(comments, labels, {table: tuple(key) for table, key in keys.items()}, tables)
+    return Facts(columns, keys, tables)
 
 
 def read_catalog(backend: Any, queries: RelationQueries) -> Catalog:
@@ -107,12 +105,13 @@ def _read_relation(backend: Any, name: str, facts: Facts) -> Relation:
     columns = []
     for column, type_ in backend.get_schema(name).items():
         array = type(type_).__name__ == "Array"
-        labels = facts.labels.get((name, column), ())
-        comment = facts.comments.get((name, column), "")
+        comment, declared = facts.columns.get((name, column), ("", ""))
+        labels = _LABEL.findall(declared) if declared.lower().startswith("enum") else []
+        values = tuple(label.replace("''", "'") for label in labels)
         written = pg_type(type_.value_type if array else type_)
-        columns.append(declared_column(column, written, array=array, values=labels, comment=comment))
+        columns.append(declared_column(column, written, array=array, values=values, comment=comment))
     description, rows = facts.tables.get(name, ("", None))
-    key = facts.keys.get(name, ())
+    key = tuple(facts.keys.get(name, ()))
     return Relation(name, (name,), tuple(columns), key=key, rows=rows, description=description)
 
 

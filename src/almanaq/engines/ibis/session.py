@@ -25,7 +25,7 @@ from sqlglot import exp, parse_one
 from almanaq.engines.ibis.profiles import EngineProfile
 from almanaq.engines.interruption import InterruptibleSession, Work
 from almanaq.engines.postgres.driver import decimal_type, size_of, sql_type
-from almanaq.engines.rendering import without_variables
+from almanaq.engines.rendering import write_texts
 from almanaq.errors import DatabaseError, ProgrammingError, UnsupportedError, engine_error
 from almanaq.suql.bind import fill_parameters
 from almanaq.suql.catalog.reading import written_name
@@ -344,7 +344,7 @@ class IbisSession(InterruptibleSession):
         if not table.num_rows:
             select = select.where("1 = 0")
         dialect = self._engine.dialect
-        self._value_tables[name] = (without_variables(select) if dialect == "databricks" else select).sql(dialect)
+        self._value_tables[name] = write_texts(select, dialect).sql(dialect)
 
     def _add_value_tables(self, sql: str) -> str:
         """Return a statement with the tables that it names and that are no tables anywhere."""

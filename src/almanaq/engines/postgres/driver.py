@@ -10,7 +10,6 @@ import re
 import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from almanaq.errors import (
 if TYPE_CHECKING:
     import psycopg
     from psycopg.adapt import Loader
+    from psycopg.types import TypeInfo
 
     Connection = psycopg.Connection[Any]
 
@@ -79,7 +79,11 @@ def connect(url: str) -> Connection:
         connection: Connection = psycopg.connect(
             url, connect_timeout=10, application_name="almanaq", client_encoding="utf8"
         )
-        settle_texts(connection)
+        # However the server, the database or the role are set up, and not in the message that needs it: that is read
+        # as a whole before its first statement runs.
+        if not has_settled_texts(connection):
+            connection.execute(f"SET {_STANDARD_TEXTS} = on")
+            connection.commit()
     except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeError, ValueError) as error:
         kind = "cannot connect to PostgreSQL" if isinstance(error, psycopg.OperationalError) else "not a PostgreSQL URL"
         raise SourceError(f"{kind}: {hide(first_line(error), *secrets)}") from None
@@ -95,16 +99,8 @@ def connect(url: str) -> Connection:
     return connection
 
 
-def settle_texts(connection: Connection) -> None:
-    r"""Have a backslash in '…' mean itself, however the server, the database or the user's role are set up."""
-    # Not in the message that needs it: that is read as a whole before its first statement runs.
-    if not has_settled_texts(connection):
-        connection.execute(f"SET {_STANDARD_TEXTS} = on")
-        connection.commit()
-
-
 def has_settled_texts(connection: Connection) -> bool:
-    """Return whether '…' is read as the standard has it; the server tells of every change of that by itself."""
+    """Return whether a backslash in '…' means itself; the server tells of every change of that by itself."""
     return connection.info.parameter_status(_STANDARD_TEXTS) == "on"
 
 
@@ -118,37 +114,24 @@ def is_alive(connection: Connection) -> bool:
     return not connection.closed and not connection.broken
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType:
-    """An array type that this database has and others have not: of an enum, a domain, an extension's type.
+def read_arrays(connection: Connection) -> list[TypeInfo]:
+    """Return a database's own array types, but those of its tables' rows; elements of a domain are of its base type."""
+    from psycopg.types import TypeInfo
 
-    Attributes:
-        element: the id of the elements' type; of a domain, that of the type beneath.
-        delimiter: what stands between two elements in the array's text.
-    """
-
-    oid: int
-    name: str
-    element: int
-    delimiter: str
+    found = connection.execute(_OWN_ARRAYS).fetchall()
+    return [TypeInfo(name, element, array, delimiter=delimiter) for array, name, element, delimiter in found]
 
 
-def read_arrays(connection: Connection) -> tuple[ArrayType, ...]:
-    """Return the array types of a database's own, but those of its tables' rows."""
-    return tuple(ArrayType(*row) for row in connection.execute(_OWN_ARRAYS).fetchall())
-
-
-def prepare(connection: Connection, arrays: Iterable[ArrayType]) -> None:
+def prepare(connection: Connection, types: Iterable[TypeInfo]) -> None:
     """Make a new connection ready for sessions: their own array types come as lists, and nothing outlives the client.
 
     A server that can (14 or later) then looks whether the client is still there while a statement runs; else a killed
     process would leave its statement running to the end.
     """
-    from psycopg.types import TypeInfo
     from psycopg.types.array import register_array
 
-    for array in arrays:
-        register_array(TypeInfo(array.name, array.element, array.oid, delimiter=array.delimiter), connection)
+    for type_ in types:
+        register_array(type_, connection)
     if connection.info.server_version >= _WATCHED_SINCE:
         with suppress(driver().errors.InvalidParameterValue):  # the server's platform cannot
             connection.execute("SET client_connection_check_interval = '1s'")
@@ -322,12 +305,9 @@ def sql_type(type_: pa.DataType) -> str:
 
 def _array(column: Any, values: list[Any], elements: Mapping[int, int]) -> Any:
     element = _element(column.type_code, elements)
-    if element is None:
-        type_, plain = _scalar(column.type_code, column, values)
-        return pa.array([None if v is None else plain(v) for v in values] if plain else values, type_)
-    depth = max((_depth(value) for value in values), default=1)
-    type_, plain = _scalar(element, column, list(_leaves(values)))
-    for _ in range(max(depth, 1)):
+    leaves, depth = (values, 0) if element is None else (list(_leaves(values)), max([1, *map(_depth, values)]))
+    type_, plain = _scalar(element or column.type_code, column, leaves)
+    for _ in range(depth):
         type_ = pa.list_(type_)
     return pa.array([_map_leaves(value, plain) for value in values] if plain else values, type_)
 

@@ -105,18 +105,18 @@ class PostgresSession(InterruptibleSession):
     ) -> pa.Table:
         self._check(sql)
         with self._statement(), self._cursor() as cursor:
-            query = bind(self._connection, _strip_semicolon(sql), parameters)
+            query = bind(self._connection, sql, parameters)
             message = ";\n".join([*self._before(write=False), query, _KEEP])
             return run(cursor, message, self._elements, most_bytes, most_rows)
 
     def create(self, name: str, sql: str) -> int:
         self._check(sql)
-        place, query = quote(*self.locate(name)), _strip_semicolon(sql)
+        place = quote(*self.locate(name))
         made = f"CREATE TEMPORARY TABLE {quote(self.locate(name)[1])}"
-        with self._statement(), self._send(f"{made} AS {query} WITH NO DATA", write=True):
+        with self._statement(), self._send(f"{made} AS {sql} WITH NO DATA", write=True):
             pass
         try:
-            with self._statement(), self._send(f"INSERT INTO {place} {query}") as cursor:
+            with self._statement(), self._send(f"INSERT INTO {place} {sql}") as cursor:
                 return int(cursor.rowcount)
         except DatabaseError:
             if not self._is_late():
@@ -171,7 +171,7 @@ class PostgresSession(InterruptibleSession):
         takes it longer (2 to 3 ms) than they do.
         """
         self._check(sql)
-        name, query = f"c{next(self._numbers)}", bind(self._connection, _strip_semicolon(sql), parameters)
+        name, query = f"c{next(self._numbers)}", bind(self._connection, sql, parameters)
         declare = [f"DECLARE {name} NO SCROLL CURSOR FOR {query}"]
         if work.first_rows is not None:
             declare = ["SET LOCAL jit = off", *declare, "SET LOCAL jit TO DEFAULT"]
@@ -262,10 +262,6 @@ class PostgresSession(InterruptibleSession):
         return server_error(error, message)
 
 
-def _strip_semicolon(sql: str) -> str:
-    return sql.strip().rstrip(";")
-
-
 @lru_cache(maxsize=256)
 def _check_select(sql: str) -> None:
     """Raise an error unless a text is one SELECT that only reads."""
@@ -310,7 +306,7 @@ class PostgresDatabase:
         return PostgresLanguage(catalog, self._read_functions, self._describe)
 
     def session(self, deadline: float | None = None) -> PostgresSession:
-        elements = {array.oid: array.element for array in self._arrays}
+        elements = {type_.array_oid: type_.oid for type_ in self._arrays}
         return PostgresSession(self._take(), elements, self._give_back, deadline, standby=self._standby)
 
     def close(self) -> None:

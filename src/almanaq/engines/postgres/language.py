@@ -17,10 +17,12 @@ from almanaq.engines.postgres.statements import (
     StatementReader,
     Tree,
     copy_tree,
+    enum_name,
     is_text_call,
     names_of,
     parse,
     parser,
+    select_alone,
     walk,
     write,
 )
@@ -96,7 +98,7 @@ def _expression(node: Tree) -> Any:
     if path[:1] == ("pg_catalog",):
         path = path[1:]
     path = ("<>",) if path == ("!=",) else path
-    kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
+    kind = enum_name(node, "kind")
     kind = "AEXPR_OP" if kind in _OPERATORS else kind
     plain = _NEGATED.get((kind, *path))
     if plain is not None:
@@ -107,7 +109,7 @@ def _expression(node: Tree) -> Any:
 
 def _test(node: Tree) -> Any:
     """`x IS NOT TRUE` is `NOT x IS TRUE`, `x IS UNKNOWN` is `x IS NULL`."""
-    kind = node.DESCRIPTOR.fields_by_name["booltesttype"].enum_type.values_by_number[node.booltesttype].name
+    kind = enum_name(node, "booltesttype")
     if kind.endswith("UNKNOWN"):
         tested = kind.replace("UNKNOWN", "NULL")
         return ("NullTest", ("arg", normalize(node.arg)), ("nulltesttype", tested))
@@ -121,10 +123,7 @@ def _float(node: Tree) -> Any:
 
 def _sort(node: Tree) -> Any:
     """NULLs come last ascending and first descending, unless it is said otherwise."""
-    names = node.DESCRIPTOR.fields_by_name["sortby_nulls"].enum_type.values_by_number
-    direction = node.DESCRIPTOR.fields_by_name["sortby_dir"].enum_type.values_by_number[node.sortby_dir].name
-    nulls = names[node.sortby_nulls].name
-    descending = direction == "SORTBY_DESC"
+    nulls, descending = enum_name(node, "sortby_nulls"), enum_name(node, "sortby_dir") == "SORTBY_DESC"
     if nulls == "SORTBY_NULLS_DEFAULT" and not node.use_op:
         nulls = "SORTBY_NULLS_FIRST" if descending else "SORTBY_NULLS_LAST"
     return ("SortBy", descending, nulls, *_plain(node, frozenset(["sortby_dir", "sortby_nulls"]))[1:])
@@ -132,7 +131,7 @@ def _sort(node: Tree) -> Any:
 
 def _bool(node: Tree) -> Any:
     """AND and OR take any number of arguments, however they are nested."""
-    operator = node.DESCRIPTOR.fields_by_name["boolop"].enum_type.values_by_number[node.boolop].name
+    operator = enum_name(node, "boolop")
     arguments: list[Any] = []
     for argument in node.args:
         form = normalize(argument)
@@ -270,9 +269,7 @@ def _read_same(given: Tree) -> exp.Expr | None:
 
 
 def _is_read(part: Tree) -> bool:
-    alone = parse("SELECT 1")
-    alone.target_list[0].res_target.val.CopyFrom(part)
-    return _read_same(alone) is not None
+    return _read_same(select_alone(part)) is not None
 
 
 def keep_as_written(given: Tree) -> Mapping[str, Tree]:
@@ -319,9 +316,7 @@ def _find_unread(given: Tree) -> str:
     """Return the SQL of the smallest expression that is not read, or which clause is not."""
     for part in reversed(list(walk(given, wrapped=True))):
         if _EXPRESSION.fullmatch(part.WhichOneof("node") or "") and not _is_read(part):
-            alone = parse("SELECT 1")
-            alone.target_list[0].res_target.val.CopyFrom(part)
-            return write(alone).removeprefix("SELECT ")
+            return write(select_alone(part)).removeprefix("SELECT ")
     return "a clause of the query"
 
 
@@ -332,8 +327,7 @@ def _read(reader: Dialect, given: Tree) -> exp.Expr:
     for node in walk(given):
         for item in _find_misread(node):
             name = f"{_APART}{len(apart)}"
-            alone = apart[name] = parse("SELECT 1")
-            alone.target_list[0].res_target.val.CopyFrom(item)
+            apart[name] = select_alone(item)
             item.ClearField(item.WhichOneof("node"))
             item.column_ref.fields.add().string.sval = name
     text = write(given)
@@ -395,21 +389,11 @@ def _put_null(item: Tree, *, mentions: bool) -> None:
     """`answer(x, 'q')` becomes `(SELECT NULL::text AS answer WHERE x IS NULL AND 'q' IS NULL)`."""
     call = item.func_call
     name = names_of(call.funcname)[0]
-    pb = parser().pg_query_pb2
-    link = pb.SubLink(sub_link_type=pb.EXPR_SUBLINK)
-    select = link.subselect.select_stmt
-    select.limit_option, select.op = pb.LIMIT_OPTION_DEFAULT, pb.SETOP_NONE
-    target = select.target_list.add().res_target
-    target.name = name
-    target.val.type_cast.arg.a_const.isnull = True
-    type_ = target.val.type_cast.type_name
-    type_.names.add().string.sval = "text" if DECLARED[name.lower()].type == "text" else "float8"
-    type_.typemod = -1
-    if mentions and call.args:
-        tests = select.where_clause.bool_expr
-        tests.boolop = pb.AND_EXPR
-        for argument in (*call.args, *call.args[:1]):  # AND takes two at least
-            test = tests.args.add().null_test
-            test.arg.CopyFrom(argument)
-            test.nulltesttype = pb.IS_NULL
-    item.sub_link.CopyFrom(link)
+    kind = "text" if DECLARED[name.lower()].type == "text" else "float8"
+    mentioned = (*call.args, *call.args[:1]) if mentions else ()  # AND takes two at least
+    where = f" WHERE {' AND '.join(['NULL IS NULL'] * len(mentioned))}" if mentioned else ""
+    made = parse(f"SELECT (SELECT NULL::{kind} AS {quote(name)}{where})").target_list[0].res_target.val
+    tests = made.sub_link.subselect.select_stmt.where_clause.bool_expr.args
+    for test, argument in zip(tests, mentioned, strict=True):
+        test.null_test.arg.CopyFrom(argument)
+    item.CopyFrom(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from almanaq.engines.postgres.statements import Tree, copy_tree, is_text_call, names_of, parser, walk
+from almanaq.engines.postgres.statements import Tree, copy_tree, enum_name, is_text_call, names_of, parser, walk
 from almanaq.suql.catalog.relations import Relation
 
 Find = Callable[[tuple[str, ...]], Relation | None]
@@ -190,8 +190,7 @@ def _name_of(part: Tree) -> tuple[str, int]:
     elif kind == "a_expr" and node.kind == pb.AEXPR_NULLIF:
         said = ("nullif", 2)
     elif kind == "sqlvalue_function":
-        named = node.DESCRIPTOR.fields_by_name["op"].enum_type.values_by_number[node.op].name
-        said = (named.removeprefix("SVFOP_").removesuffix("_N").lower(), 2)
+        said = (enum_name(node, "op").removeprefix("SVFOP_").removesuffix("_N").lower(), 2)
     elif kind == "sub_link" and node.sub_link_type in (pb.EXISTS_SUBLINK, pb.ARRAY_SUBLINK):
         said = ("exists" if node.sub_link_type == pb.EXISTS_SUBLINK else "array", 2)
     elif (

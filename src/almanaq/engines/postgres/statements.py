@@ -25,6 +25,7 @@ from almanaq.suql.catalog.relations import ROW_COLUMN, Catalog, Relation
 from almanaq.suql.language import Parameters, Statement
 from almanaq.suql.syntax.limits import DEEPEST, check_length, clause_meant, refuse_kind, single_statement
 from almanaq.suql.text_functions import TEXT_FUNCTIONS, check_arity
+from almanaq.text.sql_literals import quote
 
 Tree = Any
 """A message of PostgreSQL's tree; each has the name of a struct of its parser."""
@@ -182,6 +183,17 @@ def bind(connection: Any, text: str, parameters: Parameters) -> str:
             made += source[end : token.start] + b" " + written + b" "
             end = token.end
     return (made + source[end:]).decode()
+
+
+def select_alone(expression: Tree) -> Tree:
+    """Return the query of an expression."""
+    alone = parse("SELECT 1")
+    alone.target_list[0].res_target.val.CopyFrom(expression)
+    return alone
+
+
+def enum_name(node: Tree, field: str) -> str:
+    return str(node.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[getattr(node, field)].name)
 
 
 def names_of(parts: Sequence[Tree]) -> tuple[str, ...]:
@@ -383,7 +395,7 @@ class _Check:
 
     def _a_expr(self, node: Tree) -> None:
         path = names_of(node.name)
-        kind = node.DESCRIPTOR.fields_by_name["kind"].enum_type.values_by_number[node.kind].name
+        kind = enum_name(node, "kind")
         if kind.startswith("AEXPR_BETWEEN"):
             path = ("<=",)
         self._operators.append((node.name if kind in ("AEXPR_OP", "AEXPR_OP_ANY", "AEXPR_OP_ALL") else None, path))
@@ -443,14 +455,12 @@ class _Check:
     def find_unwritten(self, tree: Tree) -> Mapping[str, Any]:
         """Return the place of the smallest expression that is written as another."""
         place: Mapping[str, Any] = {}
-        for part in walk(tree):
-            if part.DESCRIPTOR.name == "A_Expr":
-                alone = parse("SELECT 1")
-                alone.target_list[0].res_target.val.a_expr.CopyFrom(part)
+        for part in walk(tree, wrapped=True):
+            if part.HasField("a_expr"):
                 try:
-                    write(alone)
+                    write(select_alone(part))
                 except UnsupportedError:
-                    place = self._place(part)
+                    place = self._place(part.a_expr)
         return place
 
     def _place(self, node: Tree, length: int = 1) -> Mapping[str, Any]:
@@ -468,18 +478,14 @@ def _set_names(parts: Any, path: Sequence[str]) -> None:
 
 def _narrow(item: Tree, relation: Relation) -> None:
     """Put a subquery of the columns that queries may read in the place of a relation in FROM."""
-    node = parser().pg_query_pb2.RangeSubselect()
-    select = node.subquery.select_stmt
-    for column in relation.columns:
-        if column.name != ROW_COLUMN:
-            target = select.target_list.add().res_target
-            target.val.column_ref.fields.add().string.sval = column.name
-    if relation.definition:
-        select.from_clause.extend(parse(f"SELECT * FROM ({relation.definition}) AS part").from_clause)
-    else:
-        select.from_clause.add().range_var.CopyFrom(item.range_var)
-        select.from_clause[0].range_var.ClearField("alias")
-    select.limit_option, select.op = 1, 1
+    columns = ", ".join(quote(column.name) for column in relation.columns if column.name != ROW_COLUMN)
+    source = f"({relation.definition}) AS part" if relation.definition else "part"
+    made = parse(f"SELECT * FROM (SELECT {columns} FROM {source}) AS part").from_clause[0]
+    node = made.range_subselect
+    if not relation.definition:
+        table = node.subquery.select_stmt.from_clause[0].range_var
+        table.CopyFrom(item.range_var)
+        table.ClearField("alias")
     node.alias.CopyFrom(item.range_var.alias)
     node.alias.aliasname = node.alias.aliasname or relation.location[-1]
-    item.range_subselect.CopyFrom(node)
+    item.CopyFrom(made)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -154,8 +153,6 @@ _HELD_BYTES = 4_000_000
 _MOST_HELD_BYTES = 64_000_000
 """The most where there is no folder."""
 _CHUNK_BYTES = 16_000_000
-_INSIST_SECONDS = 0.2
-"""A request is a message to the server, which may have much to do."""
 _MOST_ORDERED = 100_000
 """Rows of a table in several files that are read in the order in which they were numbered; of more, files come as they
 lie. Elsewhere that order is the table's."""
@@ -163,6 +160,8 @@ lie. Elsewhere that order is the table's."""
 
 class SparkQuerySession(InterruptibleSession):
     """A Session on a Spark Connect server; `folder` takes tables between steps, "" where the address names none."""
+
+    insist_seconds = 0.2  # a request is a message to the server, which may have much to do
 
     def __init__(self, remote: Remote, allowed: Allowed, folder: str, deadline: float | None = None) -> None:
         super().__init__()
@@ -198,7 +197,7 @@ class SparkQuerySession(InterruptibleSession):
         with self._statement() as work:
             self._watch.before(places, work.tag)
             place = quote_name(self._own_schema(work), self._prefix + name)
-            self._write(place, sql.strip().rstrip(";"), work)
+            self._write(place, sql, work)
             self._watch.after(places, work.tag)
             self._make_visible(name, place, work)
             file = "_metadata.file_path"
@@ -277,7 +276,7 @@ class SparkQuerySession(InterruptibleSession):
     def _open(self, work: Work, sql: str, parameters: Parameters) -> Generator[pa.RecordBatch]:
         places = self._allowed.check(sql, self._prefix)
         if self._scattered and reads_numbered(sql, self._scattered):
-            sql = f"{sql.strip().rstrip(';')} ORDER BY {quote_name(ROW)}"
+            sql = f"{sql} ORDER BY {quote_name(ROW)}"
         self._watch.before(places, work.tag)
         found = self._remote.batches(sql, work.tag, parameters)
         return self._read_on(work, found, next(found, None), places)
@@ -310,10 +309,6 @@ class SparkQuerySession(InterruptibleSession):
     def _cancel(self, work: Work) -> None:
         with suppress(Exception):  # the server is gone, and the work with it
             self._remote.interrupt(work.tag)
-
-    def _insist(self) -> None:
-        while self._cancel_stopped():
-            time.sleep(_INSIST_SECONDS)
 
     def _locks(self) -> list[Lock]:
         return [self._making]
