@@ -125,6 +125,9 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         if i and tokens[i - 1].folded in _CURRENCIES:
             first, unit = i - 1, unit or tokens[i - 1].folded
         ordinal = token.folded[-2:] in ("st", "nd", "rd", "th") and token.folded[:1].isdigit()
+        if unit and last < len(tokens) and (measured := known.measures.get(tokens[last].folded)):
+            comparison = Comparison("=", (value,), unit, measured)  # "70 inches tall"
+            yield Span(first, last + 1, "compare", (comparison,), 1.0 * (last + 1 - first))
         if not ordinal:
             yield Span(first, last, "number", (Number(value, unit),), 0.9 * (last - first))
         for end in range(min(last + 3, len(tokens)), last, -1):
@@ -218,6 +221,8 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
     if tokens[end : end + 1] and tokens[end].folded == TIMES:
         yield _times(first, end, sign, value)
     end, unit = _unit(tokens, end)
+    if unit and measured is None and end < len(tokens) and tokens[end].folded in english().measures:
+        measured, end = english().measures[tokens[end].folded], end + 1  # "over 6 feet tall"
     if negated:
         first, sign = first - 1, _FLIPPED[sign]
     comparison = Comparison(sign, (value,), unit or currency, measured)
@@ -239,13 +244,17 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
         if token.folded in ("more", "fewer") and either:  # "more in A or B?", "do A or B have more?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
+        elif token.folded in ("more", "fewer") and token.folded in folded[:first] and folded[first - 1] == "or":
+            yield Span(first, first + 1, "silent", (), 0.9)  # "are there more A or more B?"
+        elif token.folded.endswith("er") and either and (measured := known.measured_by(token.folded)):
+            yield Span(first, first + 1, "superlative", (Superlative("measured", measured, 2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
         if measured:
             yield from _ranked(tokens, first, first + 1, Superlative("measured", measured))
         for last in range(first + 1, min(first + known.longest, len(tokens)) + 1):
             kind, detail = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
             if kind == "superlative":
-                period = last < len(tokens) and tokens[last].folded in ("day", "week", "month", "quarter", "half")
+                period = last < len(tokens) and tokens[last].folded in ("week", "month", "quarter", "half")
                 if not period:
                     yield from _ranked(tokens, first, last, Superlative("measured", detail))
             elif kind == "extreme" and not (first and tokens[first - 1].folded == "at"):
@@ -255,7 +264,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
 
 def orders(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
-    for span in superlatives(tokens[:-1]):
+    for span in (each for each in superlatives(tokens[:-1]) if each.kind == "superlative"):
         meant: Superlative = span.meanings[0]
         placed = span.last - span.first < 4 and (span.first or span.last + 2 >= len(tokens))
         if tokens[span.last].folded != "first" or meant.limit is not None or not placed:

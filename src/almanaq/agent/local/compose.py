@@ -30,7 +30,7 @@ _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
     "listed table tables database data records located yet now currently represented "
-    "covered".split()
+    "covered named mentioned shown given".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -41,7 +41,7 @@ _BESIDE, _EQUAL = 0.4, 0.5
 one does."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
-_TIED, _TOLD = 0.75, 0.8
+_TIED, _TOLD = 0.75, 0.9
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
@@ -212,15 +212,20 @@ class Composer(Ranking):
                     self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
+            series = self._series_of(column) if is_plural(sentence.links.tokens[sentence.items[i].last - 1]) else [column]
             things = grouped and column.kind == "text" and is_plural(sentence.links.tokens[sentence.items[i].last - 1])
             if things and self.choices.pick(("each of", i), [("number", 1.0), ("list", 0.85)]) == "number":
-                self.measures.append(aggregate("COUNT", column))  # "airports per state"
+                name = column is self.world.index.name_of(self.main) and column.names_rows
+                if name and self.choices.pick(("counted", i), [("ROWS", 1.0), ("COUNT", 0.97)]) == "ROWS":
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate("COUNT", column))  # "airports per state"
                 continue
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
-            self.shown.append(column)
+            self.shown += series
         for i, relation in self._tables():
             if relation is self.main:
                 self.sentence.take(i)
@@ -298,8 +303,10 @@ class Composer(Ranking):
         if isinstance(whole, LinkedColumn) and k is not None:
             if whole.is_measurable:
                 raise NotComposed  # a share of an amount is none of the rows
-            if whole.relation is self.main and self.world.is_unique(whole):
+            unique = whole.relation is self.main and self.world.is_unique(whole)
+            if unique or (whole.names_rows and whole is self.world.index.name_of(self.main)):
                 self.sentence.take(k)  # each has one row
+                self.choices.doubt(1.0 if unique else 0.8, "rows, or what several name")
         part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
@@ -504,7 +511,9 @@ class Composer(Ranking):
         if entity is not None and self.wishes:
             calls = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])
             return replace(spec, columns=(*(plain(c) for c in named), *calls))
-        listed = [each for c in (*listed, *self.ordering) for each in (self._with_names(c) if c in self.shown else [c])]
+        unnamed = self.world.target_of(named[0]) is not None  # rows that only tie others have no name of their own
+        shows = [*listed, *self.ordering]
+        listed = [each for c in shows for each in (self._with_names(c) if unnamed or c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))

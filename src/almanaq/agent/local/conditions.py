@@ -32,7 +32,7 @@ from almanaq.agent.local.spec import (
 
 SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
 _ALTERNATIVES = frozenset(
-    ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
+    ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well", "(", ")")
 )
 _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS, _ITSELF, _PART_OF_NAME = 20, 0.6, 0.6
@@ -80,6 +80,7 @@ class Conditions(Presence):
         return not {"but", ", but"} & {*self.sentence.words_between(i, j)} and all(
             self.sentence.items[k].kind in ("and", "not", "number")
             or self.sentence.text(k) in _ALTERNATIVES | said
+            or self.sentence.text(k + 1) == "("  # "north (N) and south (S)"
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
@@ -113,7 +114,7 @@ class Conditions(Presence):
                 weights[id(column)] = column, weight
         if not weights:
             return None
-        options = [*weights.values()]
+        options = self._apart(sorted(weights.values(), key=lambda each: -each[1]), span.meanings)
         name = self.world.index.name_of(self.main)
         called = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
         if called and len(options) > 1 and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
@@ -127,6 +128,26 @@ class Conditions(Presence):
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
             sentence.take(i - 1)
         return column
+
+    def _apart(
+        self, options: Sequence[tuple[LinkedColumn, float]], meant: Sequence[ValueMeaning]
+    ) -> list[tuple[LinkedColumn, float]]:
+        """Return the columns without those that say the same of a row as a likelier one: its name, and its code."""
+        kept: list[tuple[LinkedColumn, float]] = []
+        rows: list[tuple[str, exp.Expr]] = []
+        graph = self.world.graph
+        hops = [way[-1] for way in graph.ways(self.main.name).values() if way]
+        for column, weight in options:
+            values, of, place = {m.value for m in meant if m.column is column}, column.relation.name, plain(column)
+            # What refers to rows that are joined by it says of these what their key does.
+            of, place = next(((hop.right, hop.theirs) for hop in hops if hop.own == place), (of, place))
+            held = exp.EQ(this=place.copy(), expression=text(min(values)))
+            if len(values) == 1 and graph.is_unique(of, place.name):
+                if any(of == other and graph.finds(of, exp.and_(held, row)) for other, row in rows):
+                    continue
+                rows.append((of, held))
+            kept.append((column, weight))
+        return kept
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -165,6 +186,7 @@ class Conditions(Presence):
                 conditions, negated = conditions[1:], False
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
+        said |= len(listed) > 1 and self.sentence.text(0) == "compare"
         if either or said or (len(listed) > 1 and not negated and self._counts_each(first, column, between, listed)):
             self.versus.append(plain(column))
         several = column.column.array or column.mark

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
+from almanaq.agent.linking.joins import key_of
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_verb_form
@@ -26,6 +27,8 @@ from almanaq.suql.text_functions import has_text
 
 Columns = tuple[tuple[str, ...], ...]
 """The values of each column of a result, sorted."""
+Found = tuple[Columns, Columns]
+"""The columns that a reading shows, and those of its rows that it does not show but could: their keys."""
 MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
 _UNNAMED, _LED_TO = 0.7, 0.88
@@ -135,7 +138,7 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
-def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: World) -> dict[str, float]:
+def _weights(worth: Sequence[Reading], rows: Sequence[Found | None], world: World) -> dict[str, float]:
     """Return the probability of each query beside the others, by what each gives where that is known.
 
     Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
@@ -157,7 +160,7 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: Wo
         shared = mass / max(1.0, mass + against)
         for k in group:
             known = 1.0 if k == group[0] else _REPEATED if _same_rows(rows[k], rows[group[0]]) else 0.5
-            nothing = _NOTHING_FOUND if rows[k] == () and others and any(rows) else 1.0
+            nothing = _NOTHING_FOUND if rows[k] == ((), ()) and others and any(r and r[0] for r in rows) else 1.0
             weighed[worth[k].suql] = shared * known * nothing
     return weighed
 
@@ -171,35 +174,45 @@ def _sum(alike: Sequence[Reading]) -> float:
     return sum(max(of.values()) for of in shares.values())
 
 
-def _columns_found(reading: Reading, world: World) -> Columns | None:
+def _columns_found(reading: Reading, world: World) -> Found | None:
     """Return the values of each column that a reading gives, sorted; None where it was not run.
 
-    Of one figure, those of the rows that it is of, and the figure's SQL: two figures may be equal by chance.
+    Of one figure, those of the rows that it is of, and the figure: a number of rows itself, of others the SQL, as two
+    figures may be equal by chance.
     """
     spec = reading.spec
     if world.run is None or any(map(has_text, spec.expressions())):
         return None
-    figures: Columns = ()
-    if spec.measures and not spec.groups:
-        figures = (tuple(to_text(measure, world.dialect) for measure in spec.measures),)
-        shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
-        spec = QuerySpec(spec.rows, shown, (), spec.conditions)
-    limit = spec.limit or _MOST_COMPARED
+    figures: tuple[str, ...] = ()
+    keys: tuple[exp.Expr, ...] = ()
     try:
-        found = world.run(write_spec(replace(spec, limit=limit), world.graph, world.dialect))
+        if spec.measures and not spec.groups:
+            counts = all(isinstance(measure, exp.Count) for measure in spec.measures)
+            said = world.run(reading.suql)[0] if counts else (to_text(m, world.dialect) for m in spec.measures)
+            figures = tuple(map(str, said))
+            shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
+            spec = QuerySpec(spec.rows, shown, (), spec.conditions)
+        elif spec.columns and not spec.distinct:
+            key = key_of(world.catalog.relation(spec.rows))
+            keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
+            spec = replace(spec, columns=(*spec.columns, *keys))
+        found = world.run(write_spec(replace(spec, limit=spec.limit or _MOST_COMPARED), world.graph, world.dialect))
     except (AlmanaqError, KeyError):
         return None
     columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
-    columns = tuple((*figures[0], *column) for column in columns) if figures else columns
-    return (*figures, *columns) if columns else ()  # a figure of no rows is that of no others
+    if not columns:
+        return (), ()  # a figure of no rows is that of no others
+    if figures:
+        return (figures, *((*figures, *column) for column in columns)), ()
+    return columns[: len(columns) - len(keys)], columns[len(columns) - len(keys) :]
 
 
-def _same_rows(one: Columns | None, other: Columns | None) -> bool:
-    """Return whether the columns of one result are among those of the other."""
-    if not one or not other:
+def _same_rows(one: Found | None, other: Found | None) -> bool:
+    """Return whether the columns that one reading shows are among those of the rows of the other."""
+    if not one or not other or not one[0] or not other[0]:
         return False
-    few, many = sorted((one, other), key=len)
-    return all(column in many for column in few)
+    few, many = sorted((one, other), key=lambda each: len(each[0]))
+    return all(column in (*many[0], *many[1]) for column in few[0])
 
 
 def _tests(spec: QuerySpec) -> set[exp.Expr]:
