@@ -149,7 +149,8 @@ class Ranking(Figures):
 
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
-        by_adjective = bool(measured) and bool(self.world.index.measured_by(measured or (), [self.main.name]))
+        by_adjective = bool(measured) and bool(self.world.index.measured_by(measured, [self.main.name]))
+        rows = relation_words(self.main) if by_adjective and measured[0][0] != "size" else ()  # "the tallest child"
         if by_adjective:
             by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
             places += [j for j in sentence.of("column") if by and j > by[0]]
@@ -159,7 +160,7 @@ class Ranking(Figures):
             if not self._is_column(place) or sentence.used[place]:
                 continue
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
-            if column is not None and not (by_adjective and column.words == relation_words(self.main)):
+            if column is not None and column.words != rows:
                 if place != k:
                     before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"
