@@ -36,6 +36,8 @@ _ALTERNATIVES = frozenset(
 )
 _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS, _ITSELF, _PART_OF_NAME = 20, 0.6, 0.6
+_AGREED = 1.15
+"""How much more a column is meant where another one, of which the words are a value too, has it for the same row."""
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -133,21 +135,23 @@ class Conditions(Presence):
         self, options: Sequence[tuple[LinkedColumn, float]], meant: Sequence[ValueMeaning]
     ) -> list[tuple[LinkedColumn, float]]:
         """Return the columns without those that say the same of a row as a likelier one: its name, and its code."""
-        kept: list[tuple[LinkedColumn, float]] = []
-        rows: list[tuple[str, exp.Expr]] = []
+        kept: dict[int, tuple[LinkedColumn, float]] = {}
+        rows: list[tuple[str, exp.Expr, LinkedColumn, float]] = []
         graph = self.world.graph
-        hops = [way[-1] for way in graph.ways(self.main.name).values() if way]
+        hops = [way[-1] for way in graph.ways(self.main.name).values() if way and way[-1].single]
         for column, weight in options:
             values, of, place = {m.value for m in meant if m.column is column}, column.relation.name, plain(column)
             # What refers to rows that are joined by it says of these what their key does.
             of, place = next(((hop.right, hop.theirs) for hop in hops if hop.own == place), (of, place))
             held = exp.EQ(this=place.copy(), expression=text(min(values)))
             if len(values) == 1 and graph.is_unique(of, place.name):
-                if any(of == other and graph.finds(of, exp.and_(held, row)) for other, row in rows):
+                same = (each for each in rows if each[0] == of and graph.finds(of, exp.and_(held, each[1])))
+                if (known := next(same, None)) is not None:
+                    kept[id(known[2])] = known[2], _AGREED * known[3]
                     continue
-                rows.append((of, held))
-            kept.append((column, weight))
-        return kept
+                rows.append((of, held, column, weight))
+            kept[id(column)] = column, weight
+        return [*kept.values()]
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -241,7 +245,7 @@ class Conditions(Presence):
             items = [has_item(column, value) for value in values]
             return items[0] if len(items) == 1 else exp.or_(*items)
         held: Sequence[str] = ()
-        if len(values) == 1 and not meant[0].how:
+        if len(values) == 1 and not meant[0].how and not column.is_identifier:  # a code is no part of another
             found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
             held = [m.value for m in found if m.column is column and m.value not in values]
         if held:  # "monarchy" where there are constitutional ones too

@@ -18,7 +18,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import QuerySpec, plain, to_text, write_spec
+from almanaq.agent.local.spec import QuerySpec, plain, tables_in, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
@@ -38,7 +38,7 @@ _CLEAR, _HOPELESS = 0.8, 0.3
 """Probabilities from which, and below which, readings are not run to see whether they give the same rows."""
 _REPEATED = 0.1
 """How much less a reading is worth offering that gives the rows of a likelier one."""
-_MOST_WEIGHED, _MOST_COMPARED, _MOST_SHOWN, _NOTHING_FOUND = 5, 1000, 6, 0.7
+_MOST_WEIGHED, _MOST_COMPARED, _NOTHING_FOUND = 5, 1000, 0.7
 MARKED = {
     "several conditions": 0.8,
     "a subquery, or a condition on groups": 0.8,
@@ -148,11 +148,13 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Found | None], world: Worl
         alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]], world))
         found = next(alike, None)
         groups.append([i]) if found is None else found.append(i)
+    for group in groups:  # of those that list the same rows, the one of the fewest relations goes before
+        group.sort(key=lambda k: (0 if rows[k] is None or worth[k].spec.measures else len(_relations(worth[k].spec)), k))
     masses = []
     for group in groups:
         together = [worth[k] for k in group]
         mass = min(_MOST_SURE, _sum(together), max(each.certainty for each in together))
-        masses.append(max(mass, together[0].probability))
+        masses.append(max(mass, *(each.probability for each in together)))
     weighed = {}
     for group, mass in zip(groups, masses, strict=True):
         others = [worth[g[0]] for g in groups if g is not group]
@@ -175,35 +177,22 @@ def _sum(alike: Sequence[Reading]) -> float:
 
 
 def _columns_found(reading: Reading, world: World) -> Found | None:
-    """Return the values of each column that a reading gives, sorted; None where it was not run.
-
-    Of one figure, those of the rows that it is of, and the figure: a number of rows itself, of others the SQL, as two
-    figures may be equal by chance.
-    """
+    """Return the values of each column that a reading gives, sorted; None where it was not run."""
     spec = reading.spec
     if world.run is None or any(map(has_text, spec.expressions())):
         return None
-    figures: tuple[str, ...] = ()
-    keys: tuple[exp.Expr, ...] = ()
+    key = key_of(world.catalog.relation(spec.rows)) if spec.columns and not spec.distinct else None
+    keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
+    whole = replace(spec, columns=(*spec.columns, *keys), limit=spec.limit or _MOST_COMPARED)
     try:
-        if spec.measures and not spec.groups:
-            counts = all(isinstance(measure, exp.Count) for measure in spec.measures)
-            said = world.run(reading.suql)[0] if counts else (to_text(m, world.dialect) for m in spec.measures)
-            figures = tuple(map(str, said))
-            shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
-            spec = QuerySpec(spec.rows, shown, (), spec.conditions)
-        elif spec.columns and not spec.distinct:
-            key = key_of(world.catalog.relation(spec.rows))
-            keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
-            spec = replace(spec, columns=(*spec.columns, *keys))
-        found = world.run(write_spec(replace(spec, limit=spec.limit or _MOST_COMPARED), world.graph, world.dialect))
+        found = world.run(write_spec(whole, world.graph, world.dialect))
     except (AlmanaqError, KeyError):
         return None
+    figures = bool(spec.measures) and not spec.groups  # equal ones answer equally, whatever rows they are of
+    if not found or (figures and not any(found[0])):
+        return (), ()
     columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
-    if not columns:
-        return (), ()  # a figure of no rows is that of no others
-    if figures:
-        return (figures, *((*figures, *column) for column in columns)), ()
+    columns = tuple(("figure", *column) for column in columns) if figures else columns
     return columns[: len(columns) - len(keys)], columns[len(columns) - len(keys) :]
 
 
@@ -218,6 +207,11 @@ def _same_rows(one: Found | None, other: Found | None) -> bool:
 def _tests(spec: QuerySpec) -> set[exp.Expr]:
     """Return the conditions of a spec, those aside that only leave out what is missing."""
     return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
+
+
+def _relations(spec: QuerySpec) -> set[str]:
+    """Return the relations that a spec reads."""
+    return {spec.rows, *(name for each in spec.expressions() for name in tables_in(each))}
 
 
 def _agree(one: Reading, other: Reading, world: World) -> bool:
