@@ -284,9 +284,9 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
     made = (plain.extreme, plain.measured)
     score = 1.02
     if before and before[1] == first and before[0] == int(before[0]) <= 1000 and tokens[first - 1].folded != "one":
-        yield Span(
-            first - 1, last, "superlative", (Superlative(*made, int(before[0])),), score * (last - first + 1) + 0.05
-        )
+        begins = first - 1 - (first > 1 and tokens[first - 2].folded == "top")  # "top 3 tallest"
+        limited = Superlative(*made, int(before[0]))
+        yield Span(begins, last, "superlative", (limited,), score * (last - begins) + 0.05)
     if after and after[1] == last + 1 and after[0] == int(after[0]) <= 1000 and not _is_year(after[0]):
         yield Span(
             first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05

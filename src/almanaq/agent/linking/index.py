@@ -202,8 +202,8 @@ class CatalogIndex:
             if not words or (column.is_identifier and column.kind == "number"):
                 continue
             head = words[-1] if len(words) < 3 else ""
-            if [said + "er"] == words:
-                found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
+            if [said + "er"] == words or words in [[said.removesuffix(end)] for end in ("iest", "est", "ier")]:
+                found[id(column)] = Named(column, 0.92)  # who owns it, the owner says, and the windiest has most `wind`
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(words) == 1 and (said in verb_forms(words[0]) or derived_forms(said) & derived_forms(words[0])):

@@ -368,7 +368,7 @@ def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequen
             text.isupper() and len(text) > 1
         )
     value = meaning.value
-    if len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
+    if not meaning.how and len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
         return False
     if len(inside) == 1 and inside[0].folded.isdigit():
         return value == text and (len(value) > 4 or meaning.column.is_category)

@@ -143,15 +143,19 @@ class Conditions(Presence):
             values, of, place = {m.value for m in meant if m.column is column}, column.relation.name, plain(column)
             # What refers to rows that are joined by it says of these what their key does.
             of, place = next(((hop.right, hop.theirs) for hop in hops if hop.own == place), (of, place))
-            held = exp.EQ(this=place.copy(), expression=text(min(values)))
-            if len(values) == 1 and graph.is_unique(of, place.name):
-                same = (each for each in rows if each[0] == of and graph.finds(of, exp.and_(held, each[1])))
-                if (known := next(same, None)) is not None:
-                    kept[id(known[2])] = known[2], _AGREED * known[3]
-                    continue
-                rows.append((of, held, column, weight))
+            held = exp.paren(exp.EQ(this=place.copy(), expression=text(min(values))))
+            same = (each for each in rows if each[0] == of and len(values) == 1 and self._find_same(of, held, each[1]))
+            if (known := next(same, None)) is not None:
+                kept[id(known[2])] = known[2], _AGREED * known[3]
+                continue
+            rows.append((of, held, column, weight))
             kept[id(column)] = column, weight
         return [*kept.values()]
+
+    def _find_same(self, relation: str, one: exp.Expr, other: exp.Expr) -> bool:
+        """Return whether two tests are true of the same rows of a relation."""
+        finds = self.world.graph.finds
+        return bool(finds(relation, exp.and_(one, other))) and finds(relation, exp.NEQ(this=one, expression=other)) is False
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -209,7 +213,8 @@ class Conditions(Presence):
             condition, negated = on_scale(column, sign, condition.expression.this), False
         if not negated and not several and self.world.is_single(self.main.name, column.relation.name):
             self.tests = [t for t in self.tests if not (t.negated and t.column is column)]  # "not A but B" is B
-        self.tests.append(Test(column, condition, first, negated, never))
+        if all((t.condition, t.negated) != (condition, negated) for t in self.tests):  # "rainy (weather = rain)"
+            self.tests.append(Test(column, condition, first, negated, never))
 
     def _counts_each(
         self,

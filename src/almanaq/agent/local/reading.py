@@ -191,6 +191,7 @@ def _columns_found(reading: Reading, world: World) -> Found | None:
     figures = bool(spec.measures) and not spec.groups  # equal ones answer equally, whatever rows they are of
     if not found or (figures and not any(found[0])):
         return (), ()
+    found = found[:1] if len({*map(tuple, found)}) == 1 else found  # one row over and over says no more than once
     columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
     columns = tuple(("figure", *column) for column in columns) if figures else columns
     return columns[: len(columns) - len(keys)], columns[len(columns) - len(keys) :]
