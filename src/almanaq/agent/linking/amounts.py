@@ -170,6 +170,8 @@ def comparisons(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield operators and comparatives with the number after them, and what waits for something else than a number."""
     known = english()
     for first in range(len(tokens)):
+        if tokens[first].folded == "negative":
+            yield Span(first, first + 1, "compare", (Comparison("<", (0.0,)),), 0.8)
         for last in range(min(first + known.longest, len(tokens)), first, -1):
             kind, sign = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
             if kind == "operator":

@@ -11,13 +11,14 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import DOING, NotComposed
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, is_there, kinds_of, plain, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
@@ -408,7 +409,12 @@ class Composer(Ranking):
         by_relation: dict[str, list[Test]] = {}
         for test in tests:
             own = test.column.relation
-            if self.world.is_single(self.main.name, own.name):
+            if own is self.main and test.never and test.negated and (thing := self._thing()) is not None:
+                # "Towns that never had a fair" are those none of whose rows is one.
+                held = exp.select(thing.copy()).from_(table_of(own.name)).where(test.condition, is_there(thing))
+                none = exp.Not(this=exp.In(this=thing, query=held.subquery()))
+                yield self.choices.pick(("never", test.place), [(none, 1.0), (self.conditions.deny(test), 0.97)])
+            elif self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
@@ -418,6 +424,12 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
+
+    def _thing(self) -> exp.Expr | None:
+        """Return what alone is asked for, and has several rows."""
+        alone = len(self.shown) == 1 and not (self.measures or self.groups)
+        several = alone and self.shown[0].relation is self.main and not self.world.is_unique(self.shown[0])
+        return plain(self.shown[0]) if several else None
 
     def _has_alternatives(self) -> bool:
         """Return whether "or" stands between what is said of two columns."""
@@ -535,7 +547,7 @@ class Composer(Ranking):
         others = all(c.relation is not self.main for c in self.shown)  # each of these is listed once
         for test in [] if others else self.conditions.tests:
             own = test.column.relation
-            if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
+            if (test.column.is_measurable or (test.negated and not test.never)) and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
         if len(self.shown) == 1 and self.shown[0].relation is self.main and self.world.is_unique(self.shown[0]):
             # What alone is asked for tells rows apart: it is them, and their name belongs to it.
