@@ -170,8 +170,6 @@ def comparisons(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield operators and comparatives with the number after them, and what waits for something else than a number."""
     known = english()
     for first in range(len(tokens)):
-        if tokens[first].folded == "negative":
-            yield Span(first, first + 1, "compare", (Comparison("<", (0.0,)),), 0.8)
         for last in range(min(first + known.longest, len(tokens)), first, -1):
             kind, sign = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
             if kind == "operator":
@@ -223,8 +221,6 @@ def _compared(tokens: Sequence[Token], first: int, last: int, sign: str, measure
     if tokens[end : end + 1] and tokens[end].folded == TIMES:
         yield _times(first, end, sign, value)
     end, unit = _unit(tokens, end)
-    if unit and measured is None and end < len(tokens) and tokens[end].folded in english().measures:
-        measured, end = english().measures[tokens[end].folded], end + 1  # "over 6 feet tall"
     if negated:
         first, sign = first - 1, _FLIPPED[sign]
     comparison = Comparison(sign, (value,), unit or currency, measured)
@@ -248,8 +244,6 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
         elif token.folded in ("more", "fewer") and token.folded in folded[:first] and folded[first - 1] == "or":
             yield Span(first, first + 1, "silent", (), 0.9)  # "are there more A or more B?"
-        elif token.folded.endswith("er") and either and (measured := known.measured_by(token.folded)):
-            yield Span(first, first + 1, "superlative", (Superlative("measured", measured, 2),), 0.9, "either")
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
         if measured:
             yield from _ranked(tokens, first, first + 1, Superlative("measured", measured))

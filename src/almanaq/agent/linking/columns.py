@@ -320,13 +320,6 @@ def name_columns(columns: Sequence[LinkedColumn]) -> tuple[LinkedColumn, ...]:
     return (named, *last, *full[:1])
 
 
-def is_series(one: LinkedColumn, other: LinkedColumn) -> bool:
-    """Return whether two columns of one relation are of a series: only the number at their end tells them apart."""
-    numbered = one.words[-1:] + other.words[-1:]
-    same = one.relation is other.relation and one.words[:-1] == other.words[:-1] != ()
-    return same and len(numbered) == 2 and all(map(str.isdigit, numbered))
-
-
 def fact_columns(
     columns: Sequence[LinkedColumn], mentioned: Iterable[LinkedColumn], most: int = 8
 ) -> tuple[LinkedColumn, ...]:

@@ -223,25 +223,15 @@ class CatalogIndex:
 
         One called so, if need be with the rows' noun ("pup_weight" of pups), goes before those that have more words.
         """
-        found: list[tuple[LinkedColumn, bool]] = []
-        named = [*relations]
+        found: dict[int, tuple[LinkedColumn, bool]] = {}
+        ranked = [c for name in relations for c in self.columns[name] if c.is_ranked or "birth" in c.roles]
         for word, up in measured:
-            parts: list[LinkedColumn] = []
-            called = set[str]()
-            for name in named:
-                own = {*relation_words(self.catalog.relation(name))[-1:]}
-                for column in self.columns[name]:
-                    words = tuple(map(_spelled_out, column.words))
-                    if word not in (*words, *column.words) or not (column.is_ranked or "birth" in column.roles):
-                        continue
-                    if words == (word,) or {*words} - own == {word}:
-                        called.add(name)
-                        found += [(column, up)] if all(c is not column for c, _ in found) else []
-                    else:
-                        parts.append(column)
-            parts = [c for c in parts if c.relation.name not in called and all(c is not each for each, _ in found)]
-            found += [(column, up) for column in parts]
-        return found
+            fits = [c for c in ranked if word in (*map(_spelled_out, c.words), *c.words)]
+            called = [c for c in fits if {*map(_spelled_out, c.words)} - {*relation_words(c.relation)[-1:]} <= {word}]
+            told = {c.relation.name for c in called}
+            for column in (*called, *(c for c in fits if c.relation.name not in told)):
+                found.setdefault(id(column), (column, up))
+        return [*found.values()]
 
     def _index_names(self, column: LinkedColumn) -> None:
         forms: dict[tuple[str, ...], float] = {}
@@ -516,7 +506,8 @@ class CatalogIndex:
             if kind == "language" and "language" not in column.words and "lang" not in column.words:
                 continue
             known = held & called.keys()
-            if len(known) < 2 or len(known) < (0.6 if kind in column.words or kind == "language" else _CODED) * len(held):
+            least = 0.6 if kind in column.words or kind == "language" else _CODED
+            if len(known) < 2 or len(known) < least * len(held):
                 continue
             for value in known:
                 for name in called[value]:

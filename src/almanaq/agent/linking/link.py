@@ -28,7 +28,7 @@ _LOOSE = 300
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
 _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 _PADDING_OF = {
-    "number": frozenset(("score", "speed", "level", "amount", "content", "reading", "result", "time", "class", "group")),
+    "number": frozenset("score speed level amount content reading result time class group".split()),
     "date": frozenset(("date", "day", "time")),
     "text": frozenset(("status", "type", "category", "name", "class", "group", "color", "colour")),
 }
@@ -368,7 +368,8 @@ def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequen
             text.isupper() and len(text) > 1
         )
     value = meaning.value
-    if not meaning.how and len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
+    coded = len(value) <= 3 and value.isupper() and value != text and not meaning.how
+    if len(inside) == 1 and coded and not meaning.column.is_category:
         return False
     if len(inside) == 1 and inside[0].folded.isdigit():
         return value == text and (len(value) > 4 or meaning.column.is_category)

@@ -197,12 +197,12 @@ class Composer(Ranking):
                 continue
             if not self.world.is_single(self.main.name, column.relation.name):
                 continue
+            several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
             if grouped and column.is_measurable:
                 sums = column.sums
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
                 options = [("SUM", weights[0]), ("AVG", weights[1])]
-                several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
                 if several and sums is not False and not self._is_amount(column):
                     options.append(("ROWS", 0.9))  # "bills by day", of a `total_bill` each
                 function = self.choices.pick(("put together", i), options)
@@ -213,8 +213,7 @@ class Composer(Ranking):
                     self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
-            series = self._series_of(column) if is_plural(sentence.links.tokens[sentence.items[i].last - 1]) else [column]
-            things = grouped and column.kind == "text" and is_plural(sentence.links.tokens[sentence.items[i].last - 1])
+            things = grouped and column.kind == "text" and several
             if things and self.choices.pick(("each of", i), [("number", 1.0), ("list", 0.85)]) == "number":
                 name = column is self.world.index.name_of(self.main) and column.names_rows
                 if name and self.choices.pick(("counted", i), [("ROWS", 1.0), ("COUNT", 0.97)]) == "ROWS":
@@ -226,7 +225,7 @@ class Composer(Ranking):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
-            self.shown += series
+            self.shown.append(column)
         for i, relation in self._tables():
             if relation is self.main:
                 self.sentence.take(i)
@@ -547,7 +546,8 @@ class Composer(Ranking):
         others = all(c.relation is not self.main for c in self.shown)  # each of these is listed once
         for test in [] if others else self.conditions.tests:
             own = test.column.relation
-            if (test.column.is_measurable or (test.negated and not test.never)) and self.world.is_single(self.main.name, own.name):
+            compares = test.column.is_measurable or (test.negated and not test.never)
+            if compares and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
         if len(self.shown) == 1 and self.shown[0].relation is self.main and self.world.is_unique(self.shown[0]):
             # What alone is asked for tells rows apart: it is them, and their name belongs to it.

@@ -137,25 +137,22 @@ class Conditions(Presence):
         """Return the columns without those that say the same of a row as a likelier one: its name, and its code."""
         kept: dict[int, tuple[LinkedColumn, float]] = {}
         rows: list[tuple[str, exp.Expr, LinkedColumn, float]] = []
-        graph = self.world.graph
+        graph, finds = self.world.graph, self.world.graph.finds
         hops = [way[-1] for way in graph.ways(self.main.name).values() if way and way[-1].single]
         for column, weight in options:
-            values, of, place = {m.value for m in meant if m.column is column}, column.relation.name, plain(column)
+            values = {m.value for m in meant if m.column is column}
             # What refers to rows that are joined by it says of these what their key does.
-            of, place = next(((hop.right, hop.theirs) for hop in hops if hop.own == place), (of, place))
+            own: tuple[str, exp.Expr] = (column.relation.name, plain(column))
+            of, place = next(((hop.right, hop.theirs) for hop in hops if hop.own == own[1]), own)
             held = exp.paren(exp.EQ(this=place.copy(), expression=text(min(values))))
-            same = (each for each in rows if each[0] == of and len(values) == 1 and self._find_same(of, held, each[1]))
+            known_rows = [each for each in rows if each[0] == of and len(values) == 1 and finds(of, held)]
+            same = (r for r in known_rows if finds(of, exp.NEQ(this=held, expression=r[1])) is False)
             if (known := next(same, None)) is not None:
                 kept[id(known[2])] = known[2], _AGREED * known[3]
                 continue
             rows.append((of, held, column, weight))
             kept[id(column)] = column, weight
         return [*kept.values()]
-
-    def _find_same(self, relation: str, one: exp.Expr, other: exp.Expr) -> bool:
-        """Return whether two tests are true of the same rows of a relation."""
-        finds = self.world.graph.finds
-        return bool(finds(relation, exp.and_(one, other))) and finds(relation, exp.NEQ(this=one, expression=other)) is False
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""

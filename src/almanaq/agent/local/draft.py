@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
-from almanaq.agent.linking.columns import LinkedColumn, is_series, name_columns, relation_words
+from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.spans import Span
@@ -185,11 +185,6 @@ class Draft:
         if key is None or key.kind != "text" or column is not self.world.index.name_of(column.relation):
             return [column]
         return [key] if way[0].right_column == column.name else [key, column]
-
-    def _series_of(self, column: LinkedColumn) -> list[LinkedColumn]:
-        """Return the columns that only a number tells apart from one, with it: `type_1`, `type_2`."""
-        alike = [c for c in self.world.columns(column.relation.name) if is_series(c, column)]
-        return alike or [column]
 
     def _tells_history(self) -> bool:
         """Return whether several rows are about one thing at different times: the positions of a storm."""

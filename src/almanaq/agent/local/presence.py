@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, is_series
+from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import key_of
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import is_plural, is_verb_form
+from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import (
     compared,
@@ -80,8 +80,6 @@ class Presence:
                 options.append((column, sure * reach))
         if not options:
             return None
-        if role == "shown" and is_plural(self.sentence.links.tokens[span.last - 1]):  # of a series, all are shown
-            options = [o for j, o in enumerate(options) if not any(is_series(o[0], c) for c, _ in options[:j])]
         asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
         options = [(c, w * (1.4 if asked & {*c.words, c.kind} else 1.0)) for c, w in options] if asked else options
         before = self.sentence.items[i - 1] if i else None

@@ -18,7 +18,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import QuerySpec, plain, tables_in, write_spec
+from almanaq.agent.local.spec import QuerySpec, plain, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
@@ -132,24 +132,24 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    weighed = _weights(worth, [None] * len(worth), world)
+    weighed = _weights(worth, [None] * len(worth))
     if weighed[worth[0].suql] < _CLEAR and max(each.certainty for each in worth) >= _HOPELESS:
-        weighed = _weights(worth, [_columns_found(each, world) for each in worth], world)
+        weighed = _weights(worth, [_columns_found(each, world) for each in worth])
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
-def _weights(worth: Sequence[Reading], rows: Sequence[Found | None], world: World) -> dict[str, float]:
+def _weights(worth: Sequence[Reading], rows: Sequence[Found | None]) -> dict[str, float]:
     """Return the probability of each query beside the others, by what each gives where that is known.
 
     Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
     """
     groups: list[list[int]] = []
     for i, reading in enumerate(worth):
-        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]], world))
+        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]]))
         found = next(alike, None)
         groups.append([i]) if found is None else found.append(i)
-    for group in groups:  # of those that list the same rows, the one of the fewest relations goes before
-        group.sort(key=lambda k: (0 if rows[k] is None or worth[k].spec.measures else len(_relations(worth[k].spec)), k))
+    for group in groups:  # of those that list the same rows, the one without joins goes before
+        group.sort(key=lambda k: rows[k] is not None and not worth[k].spec.measures and " JOIN " in worth[k].suql)
     masses = []
     for group in groups:
         together = [worth[k] for k in group]
@@ -210,29 +210,14 @@ def _tests(spec: QuerySpec) -> set[exp.Expr]:
     return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
 
 
-def _relations(spec: QuerySpec) -> set[str]:
-    """Return the relations that a spec reads."""
-    return {spec.rows, *(name for each in spec.expressions() for name in tables_in(each))}
-
-
-def _agree(one: Reading, other: Reading, world: World) -> bool:
+def _agree(one: Reading, other: Reading) -> bool:
     """Return whether two readings are about the same rows, and differ in what they show of these."""
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
     if a.columns and b.columns and not set(a.columns) & set(b.columns):
         return False
-    counts = a.rows == b.rows and all(_counts_rows(each, world) for each in (*a.measures, *b.measures))
-    same = counts or a.measures == b.measures
-    return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
-
-
-def _counts_rows(measure: exp.Expr, world: World) -> bool:
-    """Return whether a measure is the number of rows, or of their keys."""
-    if not isinstance(measure, exp.Count):
-        return False
-    column = world.column_of(measure)
-    return column is None or world.is_unique(column)
+    return a.groups[-1:] == b.groups[-1:] and a.measures == b.measures
 
 
 def with_ties(reading: Reading, world: World) -> Reading | None:
