@@ -248,8 +248,8 @@ class CatalogIndex:
         add(("".join(identifier_stems(column.name)),), 1.0)
         for parts in known.compounds.get("".join(words), ()), known.compounds.get(column.name.casefold(), ()):
             add(map(stem, parts), 1.0)
-        full = tuple(stem(known.abbreviations.get(word, word)) for word in words)
-        add(full, 0.97)
+        spelled = tuple(stem(known.abbreviations.get(word, word)) for word in words)
+        add(spelled, 0.97)
         if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
             add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
         heading = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
@@ -257,7 +257,7 @@ class CatalogIndex:
             add(heading, 0.97)  # "Protein (g)", "Iron; fe"
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
-        add((w for w in full if not w.isdigit()), 0.95)
+        add((w for w in spelled if not w.isdigit()), 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
         while len(plain) > 1 and plain[-1] in _UNSAID_ENDS:
             plain = plain[:-1]
@@ -288,7 +288,7 @@ class CatalogIndex:
         said = head_words(column.column.description)
         if said and len(said) < 4:
             add(said, 0.85)
-        for form in {frozenset(each) - _TIES for each in (words, full, plain)}:
+        for form in {frozenset(each) - _TIES for each in (words, spelled, plain)}:
             self._by_words[form].append(column)
         for noun in ("case", "incident") if column.tallies else ():
             add((noun,), 0.93)

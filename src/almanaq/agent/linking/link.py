@@ -155,9 +155,9 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if kind == "by" and first and tokens[first].folded == "every" and tokens[first - 1].folded in _WHICH:
                 continue  # "list every boat"
             after = tuple(token.stem for token in tokens[last : last + 1])
-            named = index.relations_named(after) and not any(not n.how for n in index.columns_named(after))
-            if kind == "distinct" and last - first > 1 and named:
-                continue  # what kinds of jobs there are, a column of their kind says
+            if kind == "distinct" and last - first > 1 and index.relations_named(after):
+                if index.columns_named((tokens[first].stem,)) or index.columns_like(tokens[first].stem):
+                    continue  # what kinds of jobs there are, a column of their kind says
             if kind == "share" and first and tokens[first - 1].folded in ("highest", "lowest", "average", "largest"):
                 continue
             each = _PHRASE_SCORES.get(kind, 1.0)

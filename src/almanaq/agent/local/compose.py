@@ -31,7 +31,7 @@ _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
     "listed table tables database data records located yet now currently represented "
-    "covered named mentioned shown given".split()
+    "covered named mentioned".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -215,8 +215,8 @@ class Composer(Ranking):
             sentence.take(i)
             things = grouped and column.kind == "text" and several
             if things and self.choices.pick(("each of", i), [("number", 1.0), ("list", 0.85)]) == "number":
-                name = column is self.world.index.name_of(self.main) and column.names_rows
-                if name and self.choices.pick(("counted", i), [("ROWS", 1.0), ("COUNT", 0.97)]) == "ROWS":
+                named = column is self.world.index.name_of(self.main) and column.names_rows
+                if named and self.choices.pick(("counted", i), [("ROWS", 1.0), ("COUNT", 0.97)]) == "ROWS":
                     self._count_rows()
                 else:
                     self.measures.append(aggregate("COUNT", column))  # "airports per state"

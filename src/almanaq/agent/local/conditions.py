@@ -191,7 +191,7 @@ class Conditions(Presence):
                 conditions, negated = conditions[1:], False
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
-        said |= len(listed) > 1 and self.sentence.text(0) == "compare"
+        said |= len(listed) > 1 and self.sentence.text(0) == "compare" and self.sentence.has_kind("aggregate")
         if either or said or (len(listed) > 1 and not negated and self._counts_each(first, column, between, listed)):
             self.versus.append(plain(column))
         several = column.column.array or column.mark

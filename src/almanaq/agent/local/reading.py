@@ -38,7 +38,7 @@ _CLEAR, _HOPELESS = 0.8, 0.3
 """Probabilities from which, and below which, readings are not run to see whether they give the same rows."""
 _REPEATED = 0.1
 """How much less a reading is worth offering that gives the rows of a likelier one."""
-_MOST_WEIGHED, _MOST_COMPARED, _NOTHING_FOUND = 5, 1000, 0.7
+_MOST_WEIGHED, _MOST_COMPARED, _MOST_SHOWN, _NOTHING_FOUND = 5, 1000, 6, 0.7
 MARKED = {
     "several conditions": 0.8,
     "a subquery, or a condition on groups": 0.8,
@@ -177,23 +177,27 @@ def _sum(alike: Sequence[Reading]) -> float:
 
 
 def _columns_found(reading: Reading, world: World) -> Found | None:
-    """Return the values of each column that a reading gives, sorted; None where it was not run."""
-    spec = reading.spec
+    """Return the values of each column that a reading gives, sorted; None where it was not run.
+
+    Of one figure, itself and the rows that it is of: two figures may be equal by chance.
+    """
+    spec, figures = reading.spec, ()
     if world.run is None or any(map(has_text, spec.expressions())):
         return None
-    key = key_of(world.catalog.relation(spec.rows)) if spec.columns and not spec.distinct else None
-    keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
-    whole = replace(spec, columns=(*spec.columns, *keys), limit=spec.limit or _MOST_COMPARED)
     try:
+        if spec.measures and not spec.groups:
+            figures = tuple(map(str, world.run(reading.suql)[0]))
+            shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
+            spec = QuerySpec(spec.rows, shown, (), spec.conditions)
+        key = key_of(world.catalog.relation(spec.rows)) if spec.columns and not spec.distinct else None
+        keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
+        whole = replace(spec, columns=(*spec.columns, *keys), limit=spec.limit or _MOST_COMPARED)
         found = world.run(write_spec(whole, world.graph, world.dialect))
     except (AlmanaqError, KeyError):
         return None
-    figures = bool(spec.measures) and not spec.groups  # equal ones answer equally, whatever rows they are of
-    if not found or (figures and not any(found[0])):
-        return (), ()
-    found = found[:1] if len({*map(tuple, found)}) == 1 else found  # one row over and over says no more than once
-    columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
-    columns = tuple(("figure", *column) for column in columns) if figures else columns
+    if not figures and len({*map(tuple, found)}) == 1:
+        found = found[:1]  # one row over and over says no more than once
+    columns = tuple((*figures, *sorted(map(str, column))) for column in zip(*found, strict=True))
     return columns[: len(columns) - len(keys)], columns[len(columns) - len(keys) :]
 
 
