@@ -146,9 +146,9 @@ FAULTS = (
         "for k, part in enumerate(self._parts)]",
         _AGENT,
     ),
-    Fault("a condition on the name is given up", "and not _identifies(part, relation)", "", _AGENT),
+    Fault("a condition on the name is given up", " if not _identifies(part, relation)", "", _AGENT),
     Fault("rows are said to fulfil all that no row does", "() if passing else held(part)", "()", _AGENT),
-    Fault("values of private columns are told", "query is None or shows_private(text(query))", "query is None", _AGENT),
+    Fault("values of private columns are told", " or private_columns(text(query))", "", _AGENT),
 )
 
 

@@ -9,16 +9,14 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from almanaq.connection import Connection
 from almanaq.errors import AlmanaqError, SourceError
 from almanaq.models.budget import Budget, spending
 from almanaq.models.private_files import UNUSABLE, open_private, open_sqlite
 from almanaq.models.protocols import Usage
 from almanaq.users import ANYONE, User
-
-if TYPE_CHECKING:
-    from almanaq.connection import Connection
 
 Record = dict[str, Any]
 _SCHEMA = """

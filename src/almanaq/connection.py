@@ -71,7 +71,7 @@ class Connection(ErrorsAsAttributes):
         checked: CheckedAnswers | None = None,
     ) -> None:
         self._checked = checked
-        self._make_engine: Engine | None = engine
+        self._engine: Engine | None = engine
         self._database, self._models, self._shots = database, models, shots
         self._agent: Agent | None = None
         self._agent_catalog: Catalog | None = None
@@ -81,15 +81,15 @@ class Connection(ErrorsAsAttributes):
     def engine(self) -> Engine:
         """The compiler behind this connection."""
         self.check_open()
-        assert self._make_engine is not None
-        return self._make_engine
+        assert self._engine is not None
+        return self._engine
 
     def check_open(self) -> None:
         """Raise UsageError (an InterfaceError of DB-API 2.0) when the connection was closed.
 
         >>> con.check_open()
         """
-        if self._make_engine is None:
+        if self._engine is None:
             raise UsageError("this connection is closed; open another with almanaq.connect(…)")
 
     @property
@@ -127,7 +127,7 @@ class Connection(ErrorsAsAttributes):
         if register is None:
             raise UsageError(f"{self._database.name} takes no further tables: register works over files and DuckDB")
         register(name, frame)
-        self._make_engine, self._agent = engine.over(self._database), None
+        self._engine, self._agent = engine.over(self._database), None
 
     @property
     def examples(self) -> Examples:
@@ -570,8 +570,8 @@ class Connection(ErrorsAsAttributes):
         Traceback (most recent call last):
         almanaq.errors.UsageError: this connection is closed; open another with almanaq.connect(…)
         """
-        if self._make_engine is not None:
-            self._make_engine = None
+        if self._engine is not None:
+            self._engine = None
             self._database.close()
 
     def __enter__(self) -> Self:
@@ -648,6 +648,7 @@ def connect(
     from almanaq.engines.open_source import open_database
     from almanaq.models.model_names import open_models
     from almanaq.models.providers import choose_model
+    from almanaq.models.retrying import DeadlineModel
     from almanaq.suql.catalog.term_files import find_terms, read_terms
 
     if options.dialect is not None:
@@ -679,7 +680,9 @@ def connect(
     confirmed = (Checked(**each) for each in written if each.get("on") and each.get("suql"))
     checked = CheckedAnswers.of(source, confirmed, keep=cache)
     shots = tuple((each["question"], each.get("suql")) for each in written)
-    return Connection(engine, database, bound_models(models, options.deadline), shots, checked)
+    if options.deadline is not None and models.language is not None:  # the engine bounds its own calls
+        models = replace(models, language=DeadlineModel(models.language, options.deadline))
+    return Connection(engine, database, models, shots, checked)
 
 
 connect.__doc__ = re.sub(
@@ -735,12 +738,3 @@ def _model_settings(
             f"batch: the model {kind!r} makes no calls to share; choose a language model, such as openai:MODEL"
         )
     return ModelSettings(batching=batch if isinstance(batch, Batching) else Batching.of(batch), **given)
-
-
-def bound_models(models: Models, deadline: float | None) -> Models:
-    """Return models whose language model must reply within the deadline; the engine bounds its own calls."""
-    if deadline is None or models.language is None:
-        return models
-    from almanaq.models.retrying import DeadlineModel
-
-    return replace(models, language=DeadlineModel(models.language, deadline))

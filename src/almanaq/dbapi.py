@@ -238,7 +238,7 @@ class Cursor:
         >>> cursor.fetchmany(2), cursor.fetchmany(2)
         ([(1,), (2,)], [(3,)])
         """
-        self._check_fetchable()
+        _ = self.result  # raises where there is none
         start = self._next
         rows = self._rows[start : start + (self.arraysize if size is None else size)]
         self._next = start + len(rows)
@@ -261,7 +261,7 @@ class Cursor:
         >>> cursor.fetchone()
         (2,)
         """
-        self._check_fetchable()
+        _ = self.result  # raises where there is none
         if mode not in ("relative", "absolute"):
             raise ProgrammingError(f"scroll: {mode!r} is unknown; give 'relative' or 'absolute'")
         place = self._next + value if mode == "relative" else value
@@ -313,9 +313,6 @@ class Cursor:
         if self._closed:
             raise UsageError("this cursor is closed; open another with connection.cursor()")
         self.connection.check_open()
-
-    def _check_fetchable(self) -> None:
-        _ = self.result
 
     def _report_error(self, error: AlmanaqError) -> None:
         """Keep an error among the messages, and hand it to the handler, or raise it."""

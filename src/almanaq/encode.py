@@ -29,6 +29,7 @@ from almanaq.display import visible
 if TYPE_CHECKING:
     from almanaq.agent.response import Event, Response
     from almanaq.suql.catalog.relations import Relation
+    from almanaq.suql.explain.explain import Explanation
     from almanaq.suql.explain.why_not import WhyNot
     from almanaq.suql.result import Evidence, Result, Trace, UnknownAnswer
 
@@ -159,6 +160,22 @@ def why_not_record(found: WhyNot) -> dict[str, Any]:
     return {"found": bool(found.conditions), "conditions": conditions, "answer": str(found)}
 
 
+def expected_record(explanation: Explanation) -> dict[str, Any]:
+    """Return what a query is expected to take, all stages together, and which columns leave this machine for it.
+
+    The money is None where a price is not known.
+
+    >>> expected_record(con.explain("SELECT * FROM dogs WHERE answer(name, 'is it a cat?') = 'Yes'"))["predicted"]
+    {'rows': 1, 'calls': 2, 'requests': 2, 'tokens': 173, 'money': 0.0}
+    """
+    stages = [line.predicted for line in explanation.stages]
+    predicted: dict[str, Any] = {"rows": next((each["rows"] for each in reversed(stages) if "rows" in each), None)}
+    predicted |= {name: sum(each.get(name, 0) for each in stages) for name in ("calls", "requests", "tokens")}
+    money = [each["money"] for each in stages if "money" in each]
+    predicted["money"] = None if None in money else round(sum(money), 6)
+    return {"predicted": predicted, "columns_sent": list(explanation.sent)}
+
+
 def relation_record(relation: Relation) -> dict[str, Any]:
     """Return a relation of the catalog with its columns; of a private column nothing but what it is called.
 
@@ -197,8 +214,7 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
     >>> evidence_record(Evidence("dogs", "7", "about", 0, 0, "Rex is friendly.", "friendly?"))["quote"]
     'Rex is friendly.'
     """
-    record = plain(evidence)
-    assert isinstance(record, dict)
+    record: dict[str, Any] = plain(evidence)
     del record["by_row"]  # how people count the row; a program finds it by its key
     return record
 
@@ -214,7 +230,7 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     >>> trace_record(Trace(text_calls=2, columns_sent=(("about", 2),)))["columns_sent"]
     [{'column': 'about', 'cells': 2}]
     """
-    record = plain(trace)
+    record: dict[str, Any] = plain(trace)
     record["links"] = [
         {"column": column, "literal": literal, "values": list(values)} for column, literal, values in trace.links
     ]
@@ -222,7 +238,6 @@ def trace_record(trace: Trace) -> dict[str, Any]:
     if trace.inference is None:
         del record["inference"]
     record["columns_sent"] = [{"column": column, "cells": cells} for column, cells in trace.columns_sent]
-    assert isinstance(record, dict)
     return record
 
 
@@ -250,7 +265,7 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class CappedRows:
     """The rows that fit, each with its quotes, and how many of their cells were cut."""
 
@@ -305,7 +320,6 @@ class RecordCap:
         while rows and most > _LEAST_CELL and self.size_of([self.cut(value, most) for value in rows[0]]) + 6 > left:
             most //= 2
         kept = CappedRows([], [], 0)
-        cells_cut = 0
         for number, row in enumerate(rows):
             cells = [self.cut(value, most) for value in row]
             cited = list(quotes[number]) if number < len(quotes) else []
@@ -316,9 +330,9 @@ class RecordCap:
                 break
             kept.rows.append(cells)
             kept.quotes.append(cited)
-            cells_cut += sum(cell is not value for cell, value in zip(cells, row, strict=True))
+            kept.cells_cut += sum(cell is not value for cell, value in zip(cells, row, strict=True))
             left -= taken
-        return dataclasses.replace(kept, cells_cut=cells_cut)
+        return kept
 
     def lead(self, items: Sequence[Any], size: int) -> list[Any]:
         kept: list[Any] = []

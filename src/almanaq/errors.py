@@ -1,32 +1,7 @@
 """Every error that almanaq raises on purpose; each message says what went wrong, where, and what to do.
 
-The tree is that of DB-API 2.0 (PEP 249), and the errors of our own hang below its classes:
-
-AlmanaqError  (Error)
-├── InterfaceError                almanaq is used in a way that cannot work
-│   ├── UsageError                a flag, setting or name that does not exist; something that was closed (exit 2)
-│   │   └── ParameterError        parameters that do not fit the query (a ProgrammingError, too)
-│   └── MissingExtraError         an optional dependency is not installed; names the extra
-├── DatabaseError                 a query cannot be run, or failed
-│   ├── QueryError                a SUQL query is at fault; may carry a position in its text
-│   ├── ProgrammingError          its text: syntax, names, types
-│   │   ├── QuerySyntaxError      (a QueryError)
-│   │   ├── UnknownNameError      (a QueryError) no such relation, column or function; near names suggested
-│   │   └── QueryTypeError        (a QueryError) a value of the wrong type or kind (answer() of a number)
-│   ├── NotSupportedError         what is not done here
-│   │   ├── RefusedQueryError     (a QueryError) not a single read-only SELECT, or a function that is not allowed
-│   │   │   └── PrivateColumnError    it names a column that is private, and not to be read from where it comes
-│   │   └── UnsupportedError      (a QueryError) the database cannot do what the query asks; never dropped silently
-│   ├── DataError                 a value that cannot be computed or read: division by zero, a cast, a range
-│   ├── IntegrityError            a constraint of the database; nothing here writes, so only an engine may raise it
-│   ├── InternalError             the database says that it is broken
-│   └── OperationalError          the database or a model failed, not the query
-│       ├── SourceError           a file, folder, database or corpus cannot be opened or read
-│       ├── DeadlineExceeded      the query ran longer than its deadline; `.partial` as of BudgetExceeded
-│       ├── ModelError            a model cannot be used at all (key, URL, name): the query ends
-│       │   └── ModelCallError    one call failed; the engine counts it as unknown
-│       └── BudgetExceeded        refused or stopped by a budget (exit 3); `.partial` holds rows that are sure
-└── BenchmarkError                a dataset, run folder, record or retriever is at fault
+The tree is that of DB-API 2.0 (PEP 249), and the errors of our own hang below its classes: docs/errors.md lists all of
+them, with what to do about each. `UsageError` ends a command with 2, `BudgetExceeded` with 3, any other with 1.
 
 `Warning` is PEP 249's too; it is never raised: what a query has to warn of stands in its trace.
 

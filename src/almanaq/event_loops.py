@@ -7,7 +7,7 @@ import contextvars
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -164,15 +164,17 @@ class PerLoop(Generic[C]):
             WeakKeyDictionary()
         )
 
-    async def get(self) -> C:
+    def get(self) -> C:
+        """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
         if held is None:
             client = self._make()
             generator = self._hold(client) if hasattr(client, "close") else None
             if generator is not None:
-                # No other task of this loop can come between: the generator reaches its yield without waiting.
-                await anext(generator)
+                # It reaches its yield without waiting, so one step is enough.
+                with suppress(StopIteration):
+                    generator.__anext__().send(None)
             held = generator, client
             with self._lock:
                 for ended in [other for other in self._held if other.is_closed()]:

@@ -114,7 +114,7 @@ class _Parser(argparse.ArgumentParser):
     def add_options(self, options: Iterable[Option]) -> None:
         """Take the options that a URL may hold, other than switches; what is not given is left out."""
         for option in options:
-            if option.url and option.python_type is not bool:
+            if option.is_set_by("url") and option.python_type is not bool:
                 kind, choices = option.parse or option.python_type, option.choices or None
                 self.add_argument(
                     option.spelling, dest=option.name, type=kind, choices=choices, default=argparse.SUPPRESS

@@ -43,12 +43,11 @@ class Option:
         parse: makes the value of a text where that takes more than a number does.
         metavar: names the value in `--help`.
         flag: how a command spells it; "": `--` and the name with hyphens.
-        commands: that have the flag.
-        setting: it may stand in `almanaq.toml`, and in the environment as ALMANAQ_NAME.
+        where: it may be set, in words: the commands that have its flag; `setting`: `almanaq.toml`, and the environment
+            as ALMANAQ_NAME; `url`: the URL of SQLAlchemy; `http`: a request, to be kept within less than the server
+            allows.
         untrusted: what an `almanaq.toml` may set before the user has allowed that file: "any" value, a number up to
             this one, or one of these texts. A file may come from anybody, so nothing is harmless unless it is said.
-        url: it may stand in the URL of SQLAlchemy.
-        http: a request may set it, to be kept within less than the server allows.
     """
 
     name: str = ""
@@ -64,11 +63,12 @@ class Option:
     parse: Callable[[str], Any] | None = None
     metavar: str | None = None
     flag: str = ""
-    commands: str = ""
-    setting: bool = False
+    where: str = ""
     untrusted: Literal["any"] | int | tuple[str, ...] = ()
-    url: bool = False
-    http: bool = False
+
+    def is_set_by(self, place: str) -> bool:
+        """Return whether it may be set there: `setting`, `url`, `http`, or the name of a command."""
+        return place in self.where.split()
 
     @property
     def spelling(self) -> str:
@@ -94,8 +94,9 @@ class Option:
         if value is None:
             return
         name = "path" if self.metavar == "FILE" else self.annotation.removesuffix(" | None")
-        if name in _TYPES and not (type_ := _TYPES[name]).holds(value):
-            raise UsageError(f"{self.name}: {value!r} is not {type_.words}")
+        words, holds = _TYPES.get(name, ("", lambda _: True))
+        if not holds(value):
+            raise UsageError(f"{self.name}: {value!r} is not {words}")
         if self.choices and value not in self.choices:
             raise UsageError(f"{self.name}: {value!r} is unknown{suggest(str(value), list(self.choices))}")
         if name not in _TYPES or (self.least is None and self.above is None):
@@ -212,25 +213,20 @@ def _option(default: Any, help: str, **declared: Any) -> Any:
     return field(default=_Unset(default), metadata={"option": Option(default=default, help=help, **declared)})
 
 
-@dataclass(frozen=True, slots=True)
-class _Type:
-    """A type of options: what it is called in messages, and whether a value is of it."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
-
-_NUMBER = _Type("a number", lambda value: isinstance(value, Real | Decimal))
-_TYPES: Mapping[str, _Type] = {
+_NUMBER: tuple[str, Callable[[Any], bool]] = ("a number", lambda value: isinstance(value, Real | Decimal))
+_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "int": _NUMBER,
     "float": _NUMBER,
-    "bool": _Type("True or False", lambda value: not isinstance(value, str) and value in (True, False)),
-    "str": _Type("text", lambda value: isinstance(value, str)),
-    "path": _Type("a path", lambda value: isinstance(value, str | PathLike)),
-    "Accuracy": _Type("an almanaq.Accuracy", lambda value: isinstance(value, Accuracy)),
-    "Sequence[str]": _Type("a list of texts", lambda value: isinstance(value, Collection) and type(value) is not str),
+    "bool": ("True or False", lambda value: not isinstance(value, str) and value in (True, False)),
+    "str": ("text", lambda value: isinstance(value, str)),
+    "path": ("a path", lambda value: isinstance(value, str | PathLike)),
+    "Accuracy": ("an almanaq.Accuracy", lambda value: isinstance(value, Accuracy)),
+    "Sequence[str]": ("a list of texts", lambda value: isinstance(value, Collection) and type(value) is not str),
 }
-"""By the annotations of options; those of models and the like are checked where they are opened."""
+"""What a type is called in messages, and whether a value is of it, by the annotations of options.
+
+Those of models and the like are checked where they are opened.
+"""
 
 _COPIED = "(copied)"
 """Marks, among the choices given, that `replace` hands on values that nobody may have given."""
@@ -254,11 +250,8 @@ class Options:
         unit="model calls of a query",
         least=0,
         metavar="N",
-        commands=_EVERY_COMMAND,
-        setting=True,
+        where=f"{_EVERY_COMMAND} setting url http",
         untrusted=DEFAULT_MAX_CALLS,
-        url=True,
-        http=True,
     )
     max_money: float | None = _option(
         None,
@@ -267,9 +260,7 @@ class Options:
         unit="US dollars",
         least=0,
         metavar="DOLLARS",
-        commands="sql",
-        setting=True,
-        url=True,
+        where="sql setting url",
     )
     confirm_above: int | None = _option(
         None,
@@ -281,8 +272,7 @@ class Options:
         unit="requests",
         least=0,
         metavar="N",
-        commands="ask sql",
-        setting=True,
+        where="ask sql setting",
     )
     speculation: float = _option(
         2.0,
@@ -290,33 +280,26 @@ class Options:
         python="At most ceil(speculation × rows still needed) rows are under way at once; at least 1.",
         least=1,
         metavar="X",
-        commands="sql",
-        setting=True,
+        where="sql setting url",
         untrusted="any",
-        url=True,
     )
     order: Literal["similarity", "table"] = _option(
         "similarity",
         "The order in which rows are tried if the query gives none.",
         choices=("similarity", "table"),
-        commands="sql",
-        setting=True,
+        where="sql setting url",
         untrusted="any",
-        url=True,
     )
     strict: bool = _option(
         False,
         "Fail if a model call fails, instead of counting it as unknown.",
-        commands="sql ask shell serve mcp",
-        setting=True,
+        where="sql ask shell serve mcp setting url",
         untrusted="any",
-        url=True,
     )
     check: bool = _option(
         False,
         "Have the model look at each query of a turn and its first rows: one call more.",
-        commands="ask chat",
-        setting=True,
+        where="ask chat setting",
     )
     deadline: float | None = _option(
         None,
@@ -325,27 +308,22 @@ class Options:
         unit="seconds",
         above=0,
         metavar="SECONDS",
-        commands=_EVERY_COMMAND,
-        setting=True,
+        where=f"{_EVERY_COMMAND} setting url http",
         untrusted="any",
-        url=True,
-        http=True,
     )
     passages: int | None = _option(
         None,
         "Approximate: read the best K passages only.",
         least=1,
         metavar="K",
-        commands="sql",
-        url=True,
+        where="sql url",
     )
     candidates: int | None = _option(
         None,
         "Approximate: try the K most similar rows only.",
         least=1,
         metavar="K",
-        commands="sql",
-        url=True,
+        where="sql url",
     )
     accuracy: Accuracy | None = _option(  # noqa: RUF009 - `_option` gives a field
         None,
@@ -353,8 +331,7 @@ class Options:
         python="Approximate: targets that a text filter need only reach; None asks about every row.",
         parse=read_accuracy,
         metavar="TARGETS",
-        commands="sql",
-        url=True,
+        where="sql url",
     )
     confidence: float | None = _option(
         None,
@@ -364,18 +341,15 @@ class Options:
         least=0,
         most=1,
         metavar="X",
-        commands="ask chat",
-        setting=True,
+        where="ask chat setting url",
         untrusted="any",
-        url=True,
     )
     link: bool = _option(
         True,
         "Compare literals with ENUM columns as written.",
         python="Map literals compared with ENUM columns to the column's values.",
         flag="--no-link",
-        commands="sql",
-        url=True,
+        where="sql url",
     )
     allow_functions: Sequence[str] = _option(
         (),
@@ -384,7 +358,7 @@ class Options:
         "arguments; you vouch for what they read and do.",
         metavar="NAME",
         flag="--allow-function",
-        commands="sql",
+        where="sql",
     )
     dialect: str | None = _option(
         None,
@@ -392,10 +366,8 @@ class Options:
         python="The dialect of SQL, as sqlglot calls it, that queries are written in: `postgres`, `mysql`, … They are "
         "carried over to that of the source's engine, or refused. None: the engine's own, as for the queries of `ask`.",
         metavar="NAME",
-        commands="sql",
-        setting=True,
+        where="sql setting url",
         untrusted="any",
-        url=True,
     )
     max_result_mb: int | None = _option(
         256,
@@ -404,20 +376,16 @@ class Options:
         unit="megabytes",
         least=1,
         metavar="MB",
-        commands="sql",
-        setting=True,
+        where="sql setting url",
         untrusted=256,
-        url=True,
     )
     max_rows: int | None = _option(
         None,
         "Most rows of a result; rows beyond are not read, and the trace says so. None: all.",
         least=1,
-        url=True,
+        where="url",
     )
-    concurrency: int = _option(
-        64, "Most text calls under way at once.", least=1, setting=True, untrusted="any", url=True
-    )
+    concurrency: int = _option(64, "Most text calls under way at once.", least=1, where="setting url", untrusted="any")
     counting: Any = field(default=_Unset(None), repr=False)
     """How to estimate what a query would give instead of giving it: `Connection.estimate` and its kind set it."""
     given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
@@ -497,10 +465,8 @@ _BEFORE = (
         python="`local` (no language model), `openai:MODEL`, an object with the methods of a Reader or LanguageModel, "
         "or opened Models, which keep replies as `open_models(…, cache=…)` says, whatever `cache` is here.",
         metavar="NAME",
-        commands=f"demo {_EVERY_COMMAND} {_CHECKED}",
-        setting=True,
+        where=f"demo {_EVERY_COMMAND} {_CHECKED} setting url",
         untrusted=("local",),
-        url=True,
     ),
     Option(
         name="embedder",
@@ -509,18 +475,15 @@ _BEFORE = (
         python="`lexical`, `local`, `openai:MODEL`, a path or a hub name, or an Embedder; None: the model's own for "
         "finding tables, and shared words for the order of similarity, which then costs nothing.",
         metavar="NAME",
-        commands=f"demo {_EVERY_COMMAND} {_CHECKED}",
-        setting=True,
+        where=f"demo {_EVERY_COMMAND} {_CHECKED} setting url",
         untrusted=("lexical", "static", "local"),
-        url=True,
     ),
     Option(
         name="schema",
         annotation="str | None",
         help="Column kinds and descriptions; default SOURCE.almanaq.toml.",
         metavar="FILE",
-        commands=f"{_EVERY_COMMAND} {_CHECKED}",
-        url=True,
+        where=f"{_EVERY_COMMAND} {_CHECKED} url",
     ),
     Option(
         name="terms",
@@ -529,8 +492,7 @@ _BEFORE = (
         python="A file of metrics, dimensions and joins: Open Semantic Interchange (YAML) or dbt's semantic manifest "
         "(JSON); None: `SOURCE.terms.yaml` or `.json`, or a file's `target/semantic_manifest.json`, where it exists.",
         metavar="FILE",
-        commands=f"{_EVERY_COMMAND} {_CHECKED}",
-        url=True,
+        where=f"{_EVERY_COMMAND} {_CHECKED} url",
     ),
     Option(
         name="examples",
@@ -539,8 +501,7 @@ _BEFORE = (
         python="A TOML file of questions with their SUQL, which show a language model how queries over the source are "
         "written; None: `SOURCE.examples.toml` where it exists, else some are generated.",
         metavar="FILE",
-        commands=f"ask chat shell serve mcp {_CHECKED}",
-        url=True,
+        where=f"ask chat shell serve mcp {_CHECKED} url",
     ),
 )
 _AFTER = (
@@ -552,18 +513,15 @@ _AFTER = (
         " a Batching that says it in full; None: six texts for a model of `openai:` or `azure:`, else one.",
         least=1,
         metavar="N",
-        commands="sql ask chat serve mcp",
-        setting=True,
+        where="sql ask chat serve mcp setting url",
         untrusted="any",
-        url=True,
     ),
     Option(
         name="batch_api",
         annotation="bool",
         default=False,
         help="Read texts through OpenAI's batch API: half the price, up to a day; a query that ends early resumes it.",
-        commands="sql ask",
-        setting=True,
+        where="sql ask setting",
     ),
     Option(
         name="reasoning_effort",
@@ -572,10 +530,8 @@ _AFTER = (
         python="How much a model that reasons is to reason, as its server names it: `none`, `low`, `high`, …; None: as "
         "is usual there. It is said where the server does not take it.",
         metavar="NAME",
-        commands=_EVERY_COMMAND,
-        setting=True,
+        where=f"{_EVERY_COMMAND} setting url",
         untrusted=("none", "minimal", "low"),
-        url=True,
     ),
     Option(
         name="context_tokens",
@@ -584,9 +540,8 @@ _AFTER = (
         python="Tokens that the model reads at once, prompt and reply together; None: what its server says, else "
         "32,000. Longer texts are read in parts.",
         least=1024,
-        setting=True,
+        where="setting url",
         untrusted="any",
-        url=True,
     ),
     Option(
         name="cache",
@@ -596,22 +551,21 @@ _AFTER = (
         python="Keep replies, and the tables of files, on disk, shared by processes; False keeps replies in memory, for"
         " the connection: equal calls are made once.",
         flag="--no-cache",
-        commands=f"{_EVERY_COMMAND} {_CHECKED}",
-        url=True,
+        where=f"{_EVERY_COMMAND} {_CHECKED} url",
     ),
     Option(
         name="separate",
         annotation="bool",
         default=False,
         help="Keep files that look like parts of one table apart.",
-        commands=_EVERY_COMMAND,
+        where=_EVERY_COMMAND,
     ),
     Option(
         name="allow_http",
         annotation="bool",
         default=False,
         help="Fetch a SOURCE of the form https://….",
-        commands=f"{_EVERY_COMMAND} {_CHECKED}",
+        where=f"{_EVERY_COMMAND} {_CHECKED}",
     ),
 )
 CONNECTION_OPTIONS = (*_BEFORE, *_AFTER)
@@ -622,7 +576,7 @@ OPTIONS: Mapping[str, Option] = {option.name: option for option in (*_BEFORE, *Q
 
 def pydantic_fields(surface: Literal["http", "setting"]) -> Any:
     """Return the fields of a pydantic model that takes the options of a surface."""
-    return {name: option.pydantic_field() for name, option in OPTIONS.items() if getattr(option, surface)}
+    return {name: option.pydantic_field() for name, option in OPTIONS.items() if option.is_set_by(surface)}
 
 
 def choose_options(options: Options | None, named: Mapping[str, Any]) -> Options:

@@ -82,7 +82,7 @@ class Settings(create_model("OptionSettings", __base__=BaseModel, **pydantic_fie
 
     def options(self) -> dict[str, Any]:
         """Return the options that are set, as arguments of `connect`; the model's name is that behind an alias."""
-        found = {name: getattr(self, name) for name, option in OPTIONS.items() if option.setting}
+        found = {name: getattr(self, name) for name, option in OPTIONS.items() if option.is_set_by("setting")}
         return {name: value for name, value in found.items() if value is not None} | {"model": self.resolve_model()}
 
     def resolve_model(self) -> str:

@@ -11,7 +11,7 @@ import datetime
 import json
 import uuid
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import exc, pool, types
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -19,10 +19,8 @@ from sqlalchemy.dialects.postgresql import base as postgresql
 from sqlalchemy.engine.default import DefaultDialect
 
 from almanaq.options import OPTIONS
+from almanaq.suql.catalog.relations import Column, Relation
 from almanaq.suql.syntax.literals import literal
-
-if TYPE_CHECKING:
-    from almanaq.suql.catalog.relations import Column, Relation
 
 Record = dict[str, Any]
 _SCHEMA = "main"
@@ -171,7 +169,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
 
 def _option(name: str, text: str) -> Any:
     """Return an argument of `connect` that a URL holds as text."""
-    known = {option.name: option for option in OPTIONS.values() if option.url}
+    known = {option.name: option for option in OPTIONS.values() if option.is_set_by("url")}
     if name not in known:
         listed = ", ".join(sorted(known))
         raise exc.ArgumentError(f"almanaq:///…?{name}={text} is not an option here; known: {listed}")

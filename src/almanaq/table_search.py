@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -56,24 +58,16 @@ class TableHit:
     table: Table
 
 
-class Tables:
-    """The tables of a source, searchable: made by `tables`. The index is made when a question is first asked.
+class _Searchable(ABC):
+    """Tables among which those are found that answer a question."""
 
-    Attributes:
-        corpus: the tables; iterating reads them again.
-
-    >>> len(found), [table.header for table in found]
-    (2, [('peak', 'height'), ('river', 'length')])
-    """
-
-    def __init__(self, corpus: Corpus, fields: Sequence[Field], retriever: str, embedder: str | Embedder | None):
-        self.corpus, self._fields, self._retriever, self._embedder = corpus, fields, retriever, embedder
-
-    def __len__(self) -> int:
-        return len(self.corpus)
-
+    @abstractmethod
     def __iter__(self) -> Iterator[Table]:
-        return iter(self.corpus)
+        """Read the tables, one after another."""
+
+    @abstractmethod
+    def _search(self, question: str, k: int, *, nearest: bool) -> list[tuple[Table, float]]:
+        """Return the tables that fit with their scores, the best first."""
 
     def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
         """Return at most k tables that answer a question, the best first; none where none seems to.
@@ -92,12 +86,39 @@ class Tables:
         """
         from almanaq.models.retrying import raise_public_errors
 
-        _check(question)
+        check_text(question, "the question")
+        if re.search("[\ud800-\udfff]", question):
+            raise UsageError("the question holds half a character (a lone surrogate): it is not UTF-8 text")
+        if not question.strip():
+            raise UsageError("the question is empty")
         with raise_public_errors():
-            found, _ = search_tables(self.corpus, self._index, question, k, nearest=nearest)
-        if nearest and not found:
-            return [_hit(table, 0.0) for table in islice(self.corpus, k)]
-        return [_hit(*each) for each in found]
+            hits = self._search(question, k, nearest=nearest)
+        if nearest and not hits:
+            hits = [(table, 0.0) for table in islice(self, k)]
+        return [TableHit(table.id.database, table.id.table, table.title, score, table) for table, score in hits]
+
+
+class Tables(_Searchable):
+    """The tables of a source, searchable: made by `tables`. The index is made when a question is first asked.
+
+    Attributes:
+        corpus: the tables; iterating reads them again.
+
+    >>> len(found), [table.header for table in found]
+    (2, [('peak', 'height'), ('river', 'length')])
+    """
+
+    def __init__(self, corpus: Corpus, fields: Sequence[Field], retriever: str, embedder: str | Embedder | None):
+        self.corpus, self._fields, self._retriever, self._embedder = corpus, fields, retriever, embedder
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.corpus)
+
+    def _search(self, question: str, k: int, *, nearest: bool) -> list[tuple[Table, float]]:
+        return search_tables(self.corpus, self._index, question, k, nearest=nearest)[0]
 
     @cached_property
     def _index(self) -> TableIndex:
@@ -108,14 +129,15 @@ class Tables:
         return open_retriever(self._retriever, parts).retriever.index(self.corpus, self._fields)
 
 
-class IndexedTables:
+class IndexedTables(_Searchable):
     """The tables of an index on disk, searchable: made by `tables(index=…)` and by `index`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
-    ...     len(almanaq.tables(index=folder + "/atlas"))
-    2
+    ...     atlas = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
+    ...     again = almanaq.tables(index=folder + "/atlas")
+    ...     len(again), [hit.table_id for hit in again.find("How long is the Aare?", k=1, nearest=True)]
+    (2, ['rivers'])
     """
 
     def __init__(self, index: StoredIndex, retriever: str, embedder: str | Embedder | None) -> None:
@@ -124,26 +146,12 @@ class IndexedTables:
     def __len__(self) -> int:
         return len(self._index)
 
-    def find(self, question: str, k: int = 10, *, nearest: bool = False) -> list[TableHit]:
-        """Return at most k tables that answer a question, the best first; none where none seems to.
+    def __iter__(self) -> Iterator[Table]:
+        return map(self._index.table, range(len(self)))
 
-        Args:
-            nearest: return the nearest tables also when none of them seems to answer; where none has anything in common
-                with the question, the first.
-
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     atlas = almanaq.index({"rivers": rivers, "peaks": peaks}, out=folder + "/atlas")
-        ...     [hit.table_id for hit in atlas.find("How long is the Aare?", k=1, nearest=True)]
-        ['rivers']
-        """
-        from almanaq.models.retrying import raise_public_errors
-
-        _check(question)
-        with raise_public_errors():
-            found, _ = search_index(self._index, question, k, self._retriever, self._embedder, nearest=nearest)
-        if nearest and not found:
-            return [_hit(self._index.table(place), 0.0) for place in range(min(k, len(self)))]
-        return [_hit(self._index.table(named.place), score) for named, score in found]
+    def _search(self, question: str, k: int, *, nearest: bool) -> list[tuple[Table, float]]:
+        found, _ = search_index(self._index, question, k, self._retriever, self._embedder, nearest=nearest)
+        return [(self._index.table(named.place), score) for named, score in found]
 
 
 def tables(
@@ -265,36 +273,21 @@ def read_tables(
     """
     from almanaq.corpus.files.listing import as_path, is_web
     from almanaq.corpus.schema_places import PrivateTablesError
-    from almanaq.engines.open_source import is_url
+    from almanaq.engines.open_source import is_url, open_database
+    from almanaq.engines.table_corpus import LARGE_BYTES, ROWS, database_corpus, read_corpus
 
-    in_text = isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source)))
-    if not in_text:
-        return _read_database(source, schema, allow_http=allow_http, separate=separate)
-    assert isinstance(source, str | os.PathLike)
-    folder = as_path(source)
-    if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
-        if schema is not None:
-            raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
-        opened = import_bench("corpus_folder", f"the dataset folder {folder}").open_corpus_folder(folder)
-        corpus: Corpus = opened.corpus()
-        return corpus
-    if schema is not None:
-        return _read_database(source, schema, allow_http=allow_http, separate=separate)
-    from almanaq.engines.table_corpus import read_corpus
-
-    try:
-        return read_corpus(str(source), allow_http=allow_http, separate=separate)
-    except PrivateTablesError:
-        return _read_database(source, None, allow_http=allow_http, separate=separate)
-
-
-def _read_database(
-    source: Source, schema: str | os.PathLike[str] | None, *, allow_http: bool, separate: bool
-) -> Corpus:
-    """Read tables as a database's; of a file or folder all rows, unless it is large, named as else."""
-    from almanaq.engines.open_source import open_database
-    from almanaq.engines.table_corpus import LARGE_BYTES, ROWS, database_corpus
-
+    if isinstance(source, str | os.PathLike) and (is_web(str(source)) or not is_url(str(source))):
+        folder = as_path(source)
+        if (folder / "corpus.parquet").is_file() or any((folder / "corpus").glob("*-of-*.parquet")):
+            if schema is not None:
+                raise UsageError("schema cannot be combined with a dataset folder: remove private columns from it")
+            opened = import_bench("corpus_folder", f"the dataset folder {folder}").open_corpus_folder(folder)
+            corpus: Corpus = opened.corpus()
+            return corpus
+        if schema is None:
+            with suppress(PrivateTablesError):
+                return read_corpus(str(source), allow_http=allow_http, separate=separate)
+    # Of a file or folder all rows are read, unless it is large, and its tables are named as `read_corpus` names them.
     declared = None if schema is None else Path(schema)
     database = open_database(source, schema=declared, allow_http=allow_http, separate=separate)
     path = Path(source).expanduser() if isinstance(source, str | os.PathLike) else None
@@ -370,15 +363,3 @@ def _check_embedder(embedder: str | Embedder | None) -> None:
         from almanaq.models.model_names import check_embedder
 
         check_embedder(embedder)
-
-
-def _check(question: str) -> None:
-    check_text(question, "the question")
-    if re.search("[\ud800-\udfff]", question):
-        raise UsageError("the question holds half a character (a lone surrogate): it is not UTF-8 text")
-    if not question.strip():
-        raise UsageError("the question is empty")
-
-
-def _hit(table: Table, score: float) -> TableHit:
-    return TableHit(table.id.database, table.id.table, table.title, score, table)

@@ -47,6 +47,7 @@ WHOLE = [
         (["total kilos by fruit", "by town instead"], "total kilos by town"),
         (["how many growers are in Vik?", "what about Oslo?"], "how many growers are in Oslo?"),
         (["how many deliveries of pear are there?", "and plum?"], "how many deliveries of plum are there?"),
+        (["how many pear deliveries in 2023?", "what about plum deliveries?"], "how many plum deliveries in 2023?"),
         (["average age of growers in Vik", "what about Vik and Oslo?"], "average age of growers in Vik or Oslo"),
         (["growers in Vik", "how many are there?"], "how many growers are in Vik?"),
         (["how many growers are in Vik?", "what is the average age of them?"], "average age of growers in Vik"),

@@ -32,8 +32,8 @@ def test_every_option_of_queries_is_a_field_with_its_default():
 
 def test_every_setting_that_is_an_option_has_its_default():
     for name, option in OPTIONS.items():
-        assert option.setting == (name in Settings.model_fields)
-        if option.setting and name != "model":
+        assert option.is_set_by("setting") == (name in Settings.model_fields)
+        if option.is_set_by("setting") and name != "model":
             assert Settings.model_fields[name].default == option.default
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from almanaq.errors import ModelCallError
-from almanaq.models.budget import estimate_tokens
+from almanaq.models.budget import estimate_tokens, spending
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.prompted_reader import PromptedLinker, PromptedReader
 from almanaq.models.prompts import escape
@@ -62,12 +62,13 @@ def test_a_reply_gives_value_verdicts_and_places_of_quotes() -> None:
     }
     model = ScriptedModel([reply])
     reader = PromptedReader(model)
-    found = asyncio.run(reader.read(ROMANTIC))
+    with spending() as account:
+        found = asyncio.run(reader.read(ROMANTIC))
     assert found.value == "Yes"
     assert found.verdicts == {"Yes": True, "No": False}
     assert [q.text for q in found.quotes] == ["We proposed here.", "Candles on every table"]
     assert all(REVIEWS[q.passage][q.start : q.start + len(q.text)] == q.text for q in found.quotes)
-    assert (reader.dropped_quotes, model.calls, found.usage.calls) == (1, 1, 1)
+    assert (account.dropped_quotes, model.calls, found.usage.calls) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,15 @@ def test_a_long_document_is_read_whole_and_combined() -> None:
     assert all(passages[q.passage][q.start : q.start + len(q.text)] == q.text for q in found.quotes)
 
 
+def test_a_combination_outside_the_options_is_unreadable() -> None:
+    model = ScriptedModel(
+        {"answer": {"value": "red", "quotes": []}, "combine": {"value": "of many colours", "quotes": []}}
+    )
+    call = TextCall("answer", ("A red door. " * 400, "A red roof. " * 400), "which colour?", options=("red", "blue"))
+    found = asyncio.run(PromptedReader(model, context_tokens=2600).read(call))
+    assert (found.value, found.unreadable) == (None, True)
+
+
 def test_parts_without_information_are_not_combined() -> None:
     passages = ("word " * 4000,)
     nothing: dict[str, object] = {"value": None, "quotes": []}
@@ -231,8 +241,9 @@ def test_a_model_that_obeyed_a_row_is_not_listened_to(obeyed: dict[str, object])
 def test_a_quote_of_anything_but_the_document_is_dropped() -> None:
     reply = {"value": "Yes", "quotes": [{"passage": 1, "quote": "root:x:0:0"}, {"passage": 1, "quote": "untrusted"}]}
     reader = PromptedReader(ScriptedModel([reply]))
-    found = asyncio.run(reader.read(TextCall("answer", ("A fine soup.",), "is it good?")))
-    assert (found.quotes, reader.dropped_quotes) == ((), 2)
+    with spending() as account:
+        found = asyncio.run(reader.read(TextCall("answer", ("A fine soup.",), "is it good?")))
+    assert (found.quotes, account.dropped_quotes) == ((), 2)
 
 
 @pytest.mark.parametrize("text", INJECTIONS)

@@ -58,6 +58,7 @@ SELECT id, if(id > 1, answer(x, 'q'), 'none') FROM t WHERE if(id < 4, answer(x, 
 SELECT l[id], map([1, 2], ['a', 'b'])[id], answer(x, 'q') FROM t WHERE id < 3
 """.strip().splitlines()
 REFUSED = {
+    "SELECT alias(x), answer(x, 'q') FROM t": r"alias\(\) tells",
     "PIVOT (SELECT id % 2 AS k, x AS a FROM t) ON k USING max(answer(a, 'q'))": "USING and GROUP BY of PIVOT",
     "SELECT list_transform(l, lambda e: answer(e::VARCHAR, 'q')) FROM t": "inside a lambda",
     "SELECT t, x FROM t UNION SELECT u, y FROM u ORDER BY answer(x, 'q')": "ORDER BY or LIMIT of UNION",

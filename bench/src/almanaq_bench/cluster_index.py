@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from almanaq.corpus.table import Table, TableId, field_text, parse_fields
@@ -283,7 +282,7 @@ def commit_shards(
     ordered = sorted(shards, key=lambda shard: shard.number)
     named = [SegmentEntry(shard.name, shard.sums) for shard in ordered]
     several = len({database for shard in ordered for database in shard.databases}) > 1
-    write_manifest(folder, recipe.to_record(), several, means, named, [np.zeros(0, np.int64) for _ in named])
+    write_manifest(folder, recipe.to_record(), several, means, named)
     for left in folder.glob(f"{TEMPORARY}*"):
         shutil.rmtree(left, ignore_errors=True)
     return open_index(folder)

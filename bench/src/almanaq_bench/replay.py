@@ -188,7 +188,7 @@ class ReplayingModel:
             # The recorded call was cancelled: the query will cancel this one too, unless it runs differently.
             await asyncio.sleep(_STOPPED_SECONDS)
             raise ModelError(f"{self.file}: the prompt {prompt.name!r} was stopped before its reply came: record again")
-        await (await self._queues.get()).turn(place)
+        await self._queues.get().turn(place)
         if exchange.reply is None:
             raise ModelCallError(exchange.failed)
         return Completion(exchange.reply, Usage(**exchange.usage))

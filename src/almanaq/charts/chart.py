@@ -88,7 +88,15 @@ class Chart:
 
     def spec(self) -> dict[str, Any]:
         """Return the chart as a Vega-Lite specification that holds its data."""
-        return _write_spec(self)
+        head = {
+            "$schema": _SCHEMA,
+            "title": {"text": cell_text(self.title, 120), "subtitle": self.note},
+            "description": self.describe(),
+            "data": {"values": list(self.marks)},
+            "width": "container",
+            "usermeta": {"almanaq": {"kind": self.kind, "x": self.x, "y": list(self.y), "colour": self.colour}},
+        }
+        return head | _SPECS[self.kind](self)
 
     def svg(self) -> str:
         """Return the chart as a still SVG picture, for a file or a page without scripts."""
@@ -96,7 +104,15 @@ class Chart:
 
     def lines(self, width: int = 80) -> list[str]:
         """Return the chart as lines of text of at most `width` characters, the note last."""
-        return [*_draw_lines(self, width), *([self.note] if self.note else [])]
+        if self.kind == "number":
+            drawn = [f"{format_figure(self.marks[0]['y'])}  {cell_text(self.title, width)}"]
+        elif self.kind == "heatmap":
+            drawn = _draw_map(self)
+        elif self.kind == "point" or (self.kind == "line" and len(self.marks) > _MOST_LINES):
+            drawn = _draw_dots(self, width)
+        else:
+            drawn = _draw_bar_lines(self, width)
+        return [*drawn, *([self.note] if self.note else [])]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         spec = self.spec()
@@ -133,18 +149,6 @@ def choose_bins(values: Sequence[float], wanted: int) -> Bins:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f", "#8c564b")
 """Told apart by people who see fewer colours, and dark or light enough on either ground."""
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-
-
-def _write_spec(chart: Chart) -> dict[str, Any]:
-    head = {
-        "$schema": _SCHEMA,
-        "title": {"text": cell_text(chart.title, 120), "subtitle": chart.note},
-        "description": chart.describe(),
-        "data": {"values": list(chart.marks)},
-        "width": "container",
-        "usermeta": {"almanaq": {"kind": chart.kind, "x": chart.x, "y": list(chart.y), "colour": chart.colour}},
-    }
-    return head | _SPECS[chart.kind](chart)
 
 
 def read_spec(spec: dict[str, Any]) -> Chart:
@@ -403,16 +407,6 @@ def _choose_ticks(low: float, high: float) -> list[float]:
 
 _MOST_LINES = 30
 """Lines of a bar each; a longer line chart is drawn as dots."""
-
-
-def _draw_lines(chart: Chart, width: int) -> list[str]:
-    if chart.kind == "number":
-        return [f"{format_figure(chart.marks[0]['y'])}  {cell_text(chart.title, width)}"]
-    if chart.kind == "heatmap":
-        return _draw_map(chart)
-    if chart.kind == "point" or (chart.kind == "line" and len(chart.marks) > _MOST_LINES):
-        return _draw_dots(chart, width)
-    return _draw_bar_lines(chart, width)
 
 
 def _draw_bar_lines(chart: Chart, width: int) -> list[str]:

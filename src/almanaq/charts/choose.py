@@ -12,14 +12,14 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from almanaq.charts.chart import Chart, Kind, choose_bins
+from almanaq.charts.chart import Chart, choose_bins
 from almanaq.charts.columns import (
     MOST_BARS,
     MOST_COLOURS,
     Column,
     Role,
     describe_left_out,
-    gather_marks,
+    draw_marks,
     order_marks,
     read_column,
     sort_bars,
@@ -113,20 +113,12 @@ def _over_order(along: Column, others: Sequence[Column], measures: Sequence[Colu
         drawn = _alike(measures) if trend else [measure]
         if not drawn:
             return None
-        marks = gather_marks(along, drawn)
-        chart = Chart(
-            "line" if trend else "bar", along.name, tuple(each.name for each in drawn), marks.kept, note=marks.note
-        )
+        chart = draw_marks("line" if trend else "bar", along, drawn)
         chart = replace(chart, colour="" if len(drawn) == 1 else "measure")
     elif apart is not None:
-        marks = gather_marks(along, [measure], apart)
-        kind: Kind = "line" if trend else "stacked" if measure.additive else "bar"
-        chart = Chart(kind, along.name, (measure.name,), marks.kept, apart.name, note=marks.note)
+        chart = draw_marks("line" if trend else "stacked" if measure.additive else "bar", along, [measure], apart)
     elif along.role == "time" and len(along.values) >= _LEAST_CLOUD:
-        marks = gather_marks(along, [measure])
-        return thin_marks(
-            Chart("point", along.name, (measure.name,), marks.kept, note=marks.note, temporal=along.temporal)
-        )
+        return thin_marks(replace(draw_marks("point", along, [measure]), temporal=along.temporal))
     else:
         return None
     return thin_marks(order_marks(chart, along))
@@ -147,17 +139,17 @@ def _by_category(categories: Sequence[Column], measures: Sequence[Column]) -> Ch
         return _cloud(measures[0], measures[1], category)
     if len(category.values) > 2 * MOST_BARS and not ranked:
         return None  # too many to be cut at a place that means something
-    marks = gather_marks(category, [measure])
-    sizes = [mark["y"] for mark in marks.kept]
+    chart = draw_marks("bar", category, [measure])
+    sizes = [mark["y"] for mark in chart.marks]
     if loose and len(sizes) >= _LEAST_LIST and min(sizes) > _ALIKE * max(sizes):
         return None  # names that happen to have a number
     if len(sizes) < 2:
         return None
     whole = math.isclose(sum(sizes), 1, abs_tol=0.011) or math.isclose(sum(sizes), 100, abs_tol=1.1)
     if whole and _SHARE.search(measure.words) and len(sizes) <= MOST_COLOURS:  # told apart by colour
-        parts = tuple({"x": measure.name, "y": mark["y"], "colour": mark["x"]} for mark in marks.kept)
-        return Chart("share", measure.name, (measure.name,), parts, category.name, note=marks.note)
-    return sort_bars(Chart("bar", category.name, (measure.name,), marks.kept, note=marks.note))
+        parts = tuple({"x": measure.name, "y": mark["y"], "colour": mark["x"]} for mark in chart.marks)
+        return replace(chart, kind="share", x=measure.name, marks=parts, colour=category.name)
+    return sort_bars(chart)
 
 
 def _in_parts(first: Column, second: Column, measure: Column) -> Chart | None:
@@ -167,25 +159,20 @@ def _in_parts(first: Column, second: Column, measure: Column) -> Chart | None:
         return None
     if not measure.additive and colours * len(set(category.values)) > MOST_BARS:
         return None
-    marks = gather_marks(category, [measure], apart)
-    kind: Kind = "stacked" if measure.additive else "bar"
-    return sort_bars(Chart(kind, category.name, (measure.name,), marks.kept, apart.name, note=marks.note))
+    return sort_bars(draw_marks("stacked" if measure.additive else "bar", category, [measure], apart))
 
 
 def _numbers_alone(measures: Sequence[Column], labels: Sequence[Column]) -> Chart | None:
     if len(measures) == 1:
         return _histogram(measures[0])
     if _is_grouped(measures[1:]) and measures[0].unique and _sorted(measures[0].values):
-        marks = gather_marks(measures[0], measures[1:2])
-        return thin_marks(Chart("line", measures[0].name, (measures[1].name,), marks.kept, note=marks.note))
+        return thin_marks(draw_marks("line", measures[0], measures[1:2]))
     return _cloud(measures[0], measures[1], labels[0] if labels else None)
 
 
 def _cloud(first: Column, second: Column, label: Column | None) -> Chart | None:
-    marks = gather_marks(first, [second], label=label)
-    if len(marks.kept) < _LEAST_CLOUD:
-        return None
-    return thin_marks(Chart("point", first.name, (second.name,), marks.kept, note=marks.note))
+    chart = draw_marks("point", first, [second], label=label)
+    return None if len(chart.marks) < _LEAST_CLOUD else thin_marks(chart)
 
 
 def _histogram(measure: Column) -> Chart | None:
@@ -251,14 +238,13 @@ def draw_columns(table: pa.Table, kind: DrawnKind, x: str, y: str, colour: str =
         raise UsageError(f"{y} holds no numbers: choose another column to go up")
     if kind == "line" and along.role in ("category", "label"):
         raise UsageError(f"a line connects times or numbers, and {x} holds names: choose bars or points")
-    apart = _read(table, colour) if colour else None
-    marks = gather_marks(along, [measure], apart)
-    places = {(mark["x"], mark.get("colour")) for mark in marks.kept}
-    if kind != "point" and len(places) < len(marks.kept):
+    chart = draw_marks(kind, along, [measure], _read(table, colour) if colour else None)
+    chart = replace(chart, title=title or f"{y} by {x}", temporal=along.temporal)
+    places = {(mark["x"], mark.get("colour")) for mark in chart.marks}
+    if kind != "point" and len(places) < len(chart.marks):
         raise UsageError(f"several rows have the same {x}: choose points, or a colour that tells them apart")
-    if not marks.kept:
+    if not chart.marks:
         raise UsageError(f"no row has both {x} and {y}")
-    chart = Chart(kind, x, (y,), marks.kept, colour, title or f"{y} by {x}", marks.note, temporal=along.temporal)
     if kind == "point" and (along.temporal or along.role == "measure"):
         return thin_marks(chart)
     if along.role == "category" and kind in ("bar", "stacked"):

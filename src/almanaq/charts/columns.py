@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from almanaq.charts.chart import Chart, choose_bins
+from almanaq.charts.chart import Chart, Kind, choose_bins
 from almanaq.display import cell_text
 
 Role = Literal["time", "order", "category", "measure", "label"]
@@ -168,18 +168,10 @@ MOST_MARKS, MOST_BARS, MOST_COLOURS = 5_000, 30, 8
 _BINS = 40
 
 
-@dataclass(frozen=True)
-class Marks:
-    """The marks, and what became of the rows that have none."""
-
-    kept: tuple[dict[str, Any], ...]
-    note: str
-
-
-def gather_marks(
-    along: Column, measures: Sequence[Column], apart: Column | None = None, label: Column | None = None
-) -> Marks:
-    """Return a mark for each row and measure; rows that have no place or no number are counted."""
+def draw_marks(
+    kind: Kind, along: Column, measures: Sequence[Column], apart: Column | None = None, label: Column | None = None
+) -> Chart:
+    """Return a chart with a mark for each row and measure; its note counts rows that have no place or no number."""
     marks, left = [], 0
     for row, place in enumerate(along.values):
         for measure in measures:
@@ -204,7 +196,8 @@ def gather_marks(
         most = sorted(total, key=lambda name: -total[name])[:MOST_COLOURS]
         marks = [mark for mark in marks if mark["colour"] in most]
         note = join_notes(note, f"the {MOST_COLOURS} largest of {len(total):,} in {apart.name}")
-    return Marks(tuple(marks), note)
+    colour = "" if apart is None else apart.name
+    return Chart(kind, along.name, tuple(each.name for each in measures), tuple(marks), colour, note=note)
 
 
 def describe_left_out(count: int, why: str) -> str:

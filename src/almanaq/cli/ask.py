@@ -11,10 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from almanaq.cli.options import Chosen, Db, Source, connect_source, is_source, name_source, take_options
-from almanaq.cli.output import check_out, choose_format
+from almanaq.cli.output import check_out, choose_format, write_json
 from almanaq.cli.sql import Output, run_query
-from almanaq.cli.terminal import Amount
-from almanaq.display import visible
+from almanaq.cli.terminal import (
+    Amount,
+    asking,
+    console,
+    print_chart,
+    print_evidence,
+    print_query,
+    print_rows,
+    progress,
+    short_plan,
+    style_text,
+    summary_line,
+    warn,
+    warn_of_result,
+)
 from almanaq.errors import AlmanaqError
 
 if TYPE_CHECKING:
@@ -48,8 +61,6 @@ def ask(
     Prints the reply, the query that was run, and those rows and quotes that the reply does not show already.
     To see what a query costs before it runs, give it to almanaq sql with --explain.
     """
-    from almanaq.cli.output import write_json
-    from almanaq.cli.terminal import asking, console, progress, warn_of_result
     from almanaq.encode import response_record
 
     if source is not None and is_source(question) and not is_source(source):
@@ -75,11 +86,8 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
 
     Returns the reply. Of a failed one nothing is printed: the caller reports its error.
     """
-    from rich.text import Text
-
     from almanaq.agent.local import asks_for_list
     from almanaq.agent.response import Finished, Progress, TextWritten
-    from almanaq.cli.terminal import progress
 
     with progress("thinking …") as tell:
         for first in events:
@@ -89,7 +97,7 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
                 break
     for event in chain([first], events):
         if isinstance(event, TextWritten):
-            out.print(Text(visible(event.text)), end="")
+            out.print(style_text(event.text), end="")
         elif isinstance(event, Finished):
             last = event.response
     if last.error is None:
@@ -100,10 +108,7 @@ def print_stream(events: Iterator[Event], out: Console, amount: Amount = FIRST) 
 
 def print_evidence_of_reply(response: Response, out: Console, amount: Amount) -> None:
     """Print the query behind a reply, and the rows and quotes that the reply does not hold already."""
-    from rich.text import Text
-
     from almanaq.agent.responder import quotes_not_shown, shows_all_rows
-    from almanaq.cli.terminal import print_chart, print_evidence, print_query, print_rows, summary_line
 
     if not response.suql:
         return
@@ -120,7 +125,7 @@ def print_evidence_of_reply(response: Response, out: Console, amount: Amount) ->
         print_rows(response.columns, response.rows, out, amount, chart)
     print_evidence([quotes_not_shown(quotes, response.answer) for quotes in response.evidence[: amount.rows]], out)
     if response.trace is not None:
-        out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
+        out.print(style_text(summary_line(len(response.rows), response.trace), "dim"))
 
 
 LEAVE = frozenset({"exit", "quit", "bye", ":q"})
@@ -146,8 +151,6 @@ def chat(
     with the rows of the last reply. Where a reply offers readings, a number chooses one, and an empty line the first;
     "exit", or the end of the input, leaves.
     """
-    from almanaq.cli.terminal import console, warn
-
     out = console()
     named = name_source(source, db, command="chat")
     with connect_source(named, chosen) as connection:
@@ -156,8 +159,8 @@ def chat(
         prompt = "> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
         offered = False
         while (question := _read_question(prompt, offered)) is not None:
-            if (file := find_export(question)) is not None:
-                warn([_export(connection, named, last, file)])
+            if (export := _EXPORT.fullmatch(question)) is not None:
+                warn([_export(connection, named, last, export[1].strip("\"'“”"))])
                 continue
             response = print_stream(conversation.stream(question), out, _FIRST)
             offered = bool(response.readings)
@@ -168,12 +171,6 @@ def chat(
                 warn([str(response.error)])
             else:
                 out.print()
-
-
-def find_export(question: str) -> str | None:
-    """Return the file that a line asks to write the rows to; None for any other line."""
-    found = _EXPORT.fullmatch(question)
-    return None if found is None else found[1].strip("\"'“”")
 
 
 def _export(connection: Connection, source: str, response: Response | None, file: str) -> str:
@@ -223,8 +220,6 @@ def demo(
     It holds restaurants and their reviews, and needs no key and no network. Printed for each question: the query in
     SUQL, its plan, the rows, and a quoted review.
     """
-    from almanaq.cli.terminal import console
-
     out = console()
     with connect_source(SOURCE, chosen, looks=False) as connection:
         for number, question in enumerate(QUESTIONS, 1):
@@ -234,27 +229,24 @@ def demo(
 
 def _show_steps(connection: Connection, title: str, question: str, out: Console) -> None:
     from rich.rule import Rule
-    from rich.text import Text
-
-    from almanaq.cli.terminal import print_evidence, print_query, print_rows, progress, short_plan, summary_line
 
     with progress(question):
         response = connection.ask(question)
     if response.error is not None:
         raise response.error
-    out.print(Rule(Text(title, style="bold"), align="left"))
+    out.print(Rule(style_text(title, "bold"), align="left"))
     if response.suql:
         plan = short_plan(connection.explain(response.suql, dialect=connection.engine.dialect))
         out.print("SUQL", style="bold")
         print_query(response.suql, out)
         out.print("Plan", style="bold")
-        out.print(Text(visible("\n".join(plan)), style="dim"))
+        out.print(style_text("\n".join(plan), "dim"))
         out.print("Rows", style="bold")
         print_rows(response.columns, response.rows, out)
         out.print("Evidence", style="bold")
         print_evidence(response.evidence, out, per_row=1)
     out.print("Reply", style="bold")
-    out.print(Text(visible(response.answer)))
+    out.print(style_text(response.answer))
     if response.trace is not None:
-        out.print(Text(summary_line(len(response.rows), response.trace), style="dim"))
+        out.print(style_text(summary_line(len(response.rows), response.trace), "dim"))
     out.print()

@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
+from almanaq.cli.output import check_out, write_text
+from almanaq.cli.terminal import say, warn
 from almanaq.errors import MissingExtraError
 
 
@@ -33,9 +35,6 @@ def board(
     Boards are made on the page of almanaq serve, over the same source. Queries that fail keep the rows of before, and
     make the exit code 1.
     """
-    from almanaq.cli.output import check_out, write_text
-    from almanaq.cli.terminal import say, warn
-
     named = name_source(source, db, command=f"board {action.value} {name}")
     check_out(out, named)
     if find_spec("fastapi") is None:

@@ -11,8 +11,7 @@ import typer
 
 from almanaq.benchmark import import_bench
 from almanaq.cli.options import flag, name_source
-from almanaq.cli.terminal import console, say, warn, warn_of_source
-from almanaq.display import visible
+from almanaq.cli.terminal import console, say, style_text, warn, warn_of_source
 from almanaq.errors import UsageError
 from almanaq.table_search import (
     FIELDS,
@@ -212,16 +211,16 @@ def _print_hits(found: Hits, as_json: bool) -> None:
         print("no table fits")
         return
     from rich.table import Table as Grid
-    from rich.text import Text
 
-    grid = Grid("", "score", "database", "table", "title", "columns", box=None, header_style="bold")
+    grid = Grid(box=None, header_style="bold")
+    for name in ("", "score", "database", "table", "title", "columns"):
+        grid.add_column(name, overflow="fold")  # an id that is cut cannot be used
     for rank, (table, score) in enumerate(found, 1):
         columns = ", ".join(name for name in table.header if name)
         title = " · ".join(part for part in (table.title, table.section) if part)
         # Cells hold brackets that must not be read as markup.
         row = (str(rank), f"{score:.2f}", table.id.database, table.id.table, title, columns)
-        # Folded, not cut: an id that is cut cannot be used.
-        grid.add_row(*(Text(visible(part), overflow="fold") for part in row))
+        grid.add_row(*map(style_text, row))
     console(width=120).print(grid)
 
 

@@ -7,15 +7,17 @@ import platform
 import re
 import sqlite3
 import sys
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from almanaq.cli.output import write_json
 from almanaq.cli.terminal import say, warn
 from almanaq.display import visible
-from almanaq.errors import UsageError
+from almanaq.errors import AlmanaqError, ModelError, UsageError
 
 if TYPE_CHECKING:
     from almanaq.engines.files.table_cache import TableCache
@@ -56,8 +58,6 @@ def doctor(json: Json = False) -> None:
 
     Nothing is installed or changed, and no model is asked anything. Exit code 1: a package that it needs is missing.
     """
-    from almanaq.cli.output import write_json
-
     found = {**installation(), "extras": extras(), "models": _check_models(), "caches": _measure_caches()}
     if json:
         write_json(found, None)
@@ -131,7 +131,6 @@ def _find_version(name: str) -> str | None:
 
 
 def _check_models() -> dict[str, Any]:
-    from almanaq.errors import AlmanaqError
     from almanaq.models.providers import choose_model, find_servers
     from almanaq.settings import read_settings
 
@@ -197,8 +196,6 @@ def list_models(ctx: typer.Context, json: Json = False) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from almanaq.cli.output import write_json
-    from almanaq.errors import ModelError
     from almanaq.models.providers import choose_from_servers, choose_model, find_servers
     from almanaq.settings import read_settings
 
@@ -311,12 +308,12 @@ def use(
         warn([_NO_EXTRA])
 
 
+cache = typer.Typer(help="Show or empty what is kept: model replies, and tables of files.", no_args_is_help=True)
+
+
+@cache.command()
 def stats(json: Json = False) -> None:
     """Show where the cache is, how many replies it keeps for each model, how many sources of tables, and its size."""
-    from dataclasses import asdict
-
-    from almanaq.cli.output import write_json
-
     file, cache, tables = _open_caches()
     found: dict[str, Any] = {"file": str(file), "replies": 0, "by_model": {}, "bytes": 0}
     if file.exists():  # looking makes no file
@@ -333,6 +330,7 @@ def stats(json: Json = False) -> None:
     say("\n".join(lines))
 
 
+@cache.command()
 def clear(
     tables: Annotated[
         bool, typer.Option("--tables", help="Only tables of files; keep replies, which were paid for.")
@@ -383,8 +381,3 @@ def trust(
     allow(file, found.content)
     lines = [f"  {show_setting(name, value)}" for name, value in find_reaching(found.values).items()]
     say("\n".join([f"{file.resolve()} is allowed, until it changes, to set", *(lines or ["  nothing"])]))
-
-
-cache = typer.Typer(help="Show or empty what is kept: model replies, and tables of files.", no_args_is_help=True)
-cache.command("stats")(stats)
-cache.command("clear")(clear)

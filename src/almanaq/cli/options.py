@@ -55,7 +55,7 @@ def take_options(command: Callable[..., None]) -> Callable[..., None]:
     offered = {
         option.spelling.removeprefix("--").replace("-", "_"): option
         for option in OPTIONS.values()
-        if command.__name__ in option.commands.split()
+        if option.is_set_by(command.__name__)
     }
     hints = get_type_hints(command, include_extras=True)
     shown: list[inspect.Parameter] = []
@@ -89,7 +89,7 @@ def _declare(name: str, option: Option) -> inspect.Parameter:
     if option.annotation.startswith("Sequence"):
         kind = list[str]
     # A switch is off where it is not given, unless a setting may have turned it on.
-    switch = kind is bool and not option.setting
+    switch = kind is bool and not option.is_set_by("setting")
     annotation: Any = Annotated[kind if switch else kind | None, flag(option.name)]
     default = False if switch else None
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
@@ -127,7 +127,7 @@ def connect_source(source: str, chosen: Chosen, *, looks: bool = True) -> Iterat
     from almanaq.connection import connect
     from almanaq.settings import read_settings
 
-    settings = read_settings(**{name: value for name, value in chosen.items() if OPTIONS[name].setting})
+    settings = read_settings(**{name: value for name, value in chosen.items() if OPTIONS[name].is_set_by("setting")})
     settings.export()
     model = choose_model(settings, looks=looks)
     bound_memory(settings.embedder)

@@ -31,7 +31,7 @@ from almanaq.cli.output import (
 )
 from almanaq.cli.terminal import MOST_ROWS, Amount, asking, progress, short_plan, show_reading, warn, warn_of_result
 from almanaq.display import visible
-from almanaq.errors import BudgetExceeded, DeadlineExceeded, SourceError, UsageError
+from almanaq.errors import AlmanaqError, BudgetExceeded, DeadlineExceeded, SourceError, UsageError
 from almanaq.text.sql_literals import quote
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from almanaq.connection import Connection
-    from almanaq.suql.execution.report import Interrupted
     from almanaq.suql.result import Result, Trace
 
 
@@ -235,8 +234,6 @@ class Output:
 
 def run_query(connection: Connection, query: Query, output: Output) -> None:
     """Run a query and write its rows; those that are sure also when a budget stopped it."""
-    from almanaq.suql.execution.report import Interrupted
-
     if output.materialize is not None:
         with show_reading():
             result = connection.sql(*query, options=replace(connection.engine.options, max_result_mb=None))
@@ -248,31 +245,30 @@ def run_query(connection: Connection, query: Query, output: Output) -> None:
     run = _run if output.format in (Format.table, Format.json) else _write_as_they_come
     try:
         run(connection, query, output)
-    except (BudgetExceeded, DeadlineExceeded, Interrupted) as stopped:
+    except (AlmanaqError, KeyboardInterrupt) as stopped:
         if _sure_rows(stopped) is not None:
             limit = "budget" if isinstance(stopped, BudgetExceeded) else "deadline"
-            reason = "interrupted" if isinstance(stopped, Interrupted) else f"stopped by its {limit}"
+            reason = "interrupted" if isinstance(stopped, KeyboardInterrupt) else f"stopped by its {limit}"
             warn([f"{reason}: these rows are in the result, but may not be all of it"])
         raise
 
 
-def _sure_rows(stopped: BudgetExceeded | DeadlineExceeded | Interrupted) -> Result | None:
+def _sure_rows(stopped: AlmanaqError | KeyboardInterrupt) -> Result | None:
     from almanaq.suql.result import Result
 
+    partial = getattr(stopped, "partial", None)
     # Nothing at all must not look like a result without rows.
-    return stopped.partial if isinstance(stopped.partial, Result) and len(stopped.partial) else None
+    return partial if isinstance(partial, Result) and len(partial) else None
 
 
 def _write_as_they_come(connection: Connection, query: Query, output: Output) -> None:
-    from almanaq.suql.execution.report import Interrupted
-
-    stopped: BudgetExceeded | DeadlineExceeded | Interrupted | None = None
+    stopped: AlmanaqError | KeyboardInterrupt | None = None
     with open_out(output.out) as file:
         write = rows_writer(file, output.format, no_formulas=output.no_formulas)
         try:
             with show_reading():
                 result = connection.engine.write(connection.translate(query[0]), query[1], to=write)
-        except (BudgetExceeded, DeadlineExceeded, Interrupted) as error:
+        except (AlmanaqError, KeyboardInterrupt) as error:
             if (rows := _sure_rows(error)) is None:
                 raise
             stopped = error
@@ -287,12 +283,10 @@ def _write_as_they_come(connection: Connection, query: Query, output: Output) ->
 
 
 def _run(connection: Connection, query: Query, output: Output) -> None:
-    from almanaq.suql.execution.report import Interrupted
-
     try:
         with show_reading():
             result = connection.sql(*query)
-    except (BudgetExceeded, DeadlineExceeded, Interrupted) as stopped:
+    except (AlmanaqError, KeyboardInterrupt) as stopped:
         if (rows := _sure_rows(stopped)) is not None:
             write_result(rows, output.format, output.out, output.amount)
         raise

@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 from almanaq.display import cell_text, describe_progress, visible
+from almanaq.event_loops import set_within
 from almanaq.models.private_files import default_cache_folder
 from almanaq.options import DEFAULT_CONFIRM_ABOVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from rich.console import Console
     from rich.progress import Progress
     from rich.status import Status
+    from rich.text import Text
 
     from almanaq.charts.chart import Chart
     from almanaq.models.protocols import Usage
@@ -97,10 +97,8 @@ def print_rows(
 
 
 def print_chart(chart: Chart | None, out: Console) -> None:
-    from rich.text import Text
-
     lines = ["no chart fits these columns"] if chart is None else [chart.title, *chart.lines(out.width)]
-    out.print(Text(visible("\n".join(lines))), end="\n\n")
+    out.print(style_text("\n".join(lines)), end="\n\n")
 
 
 def _count_fitting(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> int:
@@ -118,7 +116,6 @@ def _print_table(
 ) -> None:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     limit = None
     if amount.rows is not None:
@@ -126,12 +123,12 @@ def _print_table(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, name in enumerate(columns):
         numeric = all(isinstance(row[index], int | float) for row in rows if row[index] is not None)
-        table.add_column(Text(visible(name)), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(style_text(name), justify="right" if numeric else "left", overflow="fold")
     bars = _bars_beside(columns, rows, chart) if out.is_terminal and not amount.chart else []
     if bars:
         table.add_column("", no_wrap=True)
     for number, row in enumerate(rows):
-        cells = [Text(cell_text(value, limit)) for value in row[: len(columns)]]
+        cells = [style_text(cell_text(value, limit)) for value in row[: len(columns)]]
         table.add_row(*cells, *bars[number : number + 1])
     out.print(table)
 
@@ -147,7 +144,6 @@ def _bars_beside(columns: Sequence[str], rows: Sequence[Sequence[Any]], chart: C
 
 def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Console, limit: int | None) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     for number, row in enumerate(rows, 1):
         out.print(f"— row {number:,} —", style="dim")
@@ -155,7 +151,7 @@ def _print_blocks(columns: Sequence[str], rows: Sequence[Sequence[Any]], out: Co
         block.add_column(overflow="fold", max_width=max(_LEAST_WIDTH, out.width // 3))
         block.add_column(overflow="fold")
         for name, value in zip(columns, row, strict=True):
-            block.add_row(Text(visible(name), style="dim"), Text(cell_text(value, limit)))
+            block.add_row(style_text(name, "dim"), style_text(cell_text(value, limit)))
         out.print(block)
 
 
@@ -181,6 +177,13 @@ def console(file: IO[str] | None = None, width: int = 100) -> Console:
     file = file or sys.stdout
     fitting = None if file.isatty() else width
     return OurConsole(file=file, width=fitting, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def style_text(words: str, style: str = "") -> Text:
+    """Return words as Rich prints them: they hold no markup, and nothing in them steers the terminal."""
+    from rich.text import Text
+
+    return Text(visible(words), style=style)
 
 
 def asking(above: int | None) -> AbstractContextManager[None]:
@@ -223,13 +226,12 @@ def progress(message: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    with console(sys.stderr).status(visible(message)) as status:
-        token = _status.set(status)
-        try:
-            with show_progress(lambda *reached: status.update(visible(describe_progress(*reached)))):
-                yield lambda words: status.update(visible(words))
-        finally:
-            _status.reset(token)
+    with (
+        console(sys.stderr).status(visible(message)) as status,
+        set_within(_status, status),
+        show_progress(lambda *reached: status.update(visible(describe_progress(*reached)))),
+    ):
+        yield lambda words: status.update(visible(words))
 
 
 @contextmanager
@@ -243,7 +245,6 @@ def show_reading() -> Iterator[None]:
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    from almanaq.event_loops import set_within
     from almanaq.models.budget import spending
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(24), TimeRemainingColumn())
@@ -290,14 +291,9 @@ def warn_of_result(trace: Trace, *more: str) -> None:
 _quiet: ContextVar[bool] = ContextVar("almanaq_quiet", default=False)
 
 
-@contextmanager
-def silence_notes(quiet: bool) -> Iterator[None]:
+def silence_notes(quiet: bool) -> AbstractContextManager[None]:
     """Leave out the notes about sources within the block, if `quiet`."""
-    token = _quiet.set(quiet)
-    try:
-        yield
-    finally:
-        _quiet.reset(token)
+    return set_within(_quiet, quiet)
 
 
 def warn_of_source(messages: Sequence[str], source: str) -> None:
@@ -335,19 +331,15 @@ def print_result(result: Result, out: Console, amount: Amount | None = None) -> 
 
 
 def print_evidence(evidence: Sequence[Sequence[Evidence]], out: Console, per_row: int = 2) -> None:
-    from rich.text import Text
-
     for quotes in evidence:
         for quote in quotes[:per_row]:
-            out.print(Text(f'  "{cell_text(quote.quote, QUOTE)}"', style="italic"))
-            out.print(Text(visible(f"    {quote.place}: {quote.question}"), style="dim"))
+            out.print(style_text(f'  "{cell_text(quote.quote, QUOTE)}"', "italic"))
+            out.print(style_text(f"    {quote.place}: {quote.question}", "dim"))
 
 
 def print_query(suql: str, out: Console) -> None:
     """Print a query one clause to a line; what is copied from there is the query itself."""
-    from rich.text import Text
-
-    out.print(Text(visible(break_query(suql)), style="cyan"), soft_wrap=True)
+    out.print(style_text(break_query(suql), "cyan"), soft_wrap=True)
 
 
 def break_query(suql: str) -> str:

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
+from almanaq.cli.output import write_text
+from almanaq.cli.terminal import say
 from almanaq.errors import UsageError
 
 
@@ -33,8 +35,6 @@ def verdicts(
     A question that is the same but for values, numbers and dates is answered by the checked query, without a model.
     """
     from almanaq.agent.checked import examples_path, write_checked
-    from almanaq.cli.output import write_text
-    from almanaq.cli.terminal import say
 
     named = name_source(source, db, command="verdicts")
     with connect_source(named, chosen) as connection:
@@ -69,7 +69,6 @@ def rerun(
 ) -> None:
     """Run every checked query again; exit 1 where one cannot run any more, or gives other rows."""
     from almanaq.agent.checked import Checked, compare_checked
-    from almanaq.cli.output import write_text
 
     changed = 0
     with connect_source(name_source(source, db, command="test"), chosen) as connection:

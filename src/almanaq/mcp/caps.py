@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from almanaq import encode
 from almanaq.encode import RecordCap, exact_numbers, plain
-
-if TYPE_CHECKING:
-    from almanaq.suql.result import UnknownAnswer
+from almanaq.suql.result import UnknownAnswer
 
 RESULT, CELL = 30_000, 2_000
 """Most characters of a result as JSON, and of a cell with its quotation marks."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from almanaq.accounts import Account
 from almanaq.display import describe_progress
-from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error
+from almanaq.errors import AlmanaqError, MissingExtraError, is_engine_error, suggest
 from almanaq.jobs import Job, JobRunner
 from almanaq.mcp import caps, resources
 from almanaq.mcp.declared import BY_NAME, TOOLS, instructions
@@ -278,8 +278,6 @@ class _ProgressCounter:
 def _find_fault(name: str, arguments: dict[str, Any]) -> str:
     """Say what is wrong with a call, "" where nothing is: the schema that clients see is the one that counts."""
     from jsonschema import Draft202012Validator
-
-    from almanaq.errors import suggest
 
     tool = BY_NAME.get(name)
     if tool is None:

@@ -5,31 +5,26 @@ from __future__ import annotations
 import hashlib
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from almanaq.accounts import Account
-from almanaq.agent.response import Finished, Progress
-from almanaq.encode import plain
+from almanaq.agent.history import Turn
+from almanaq.agent.response import Finished, Progress, Response
+from almanaq.bounded_dict import BoundedDict
+from almanaq.connection import Connection
+from almanaq.encode import expected_record, plain
 from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError, suggest
 from almanaq.jobs import Emit, emit_progress
 from almanaq.mcp import caps
 from almanaq.mcp.declared import NOTICE
+from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog, Column, Relation
 from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.result import Result, Trace
 from almanaq.text.sql_literals import quote
-
-if TYPE_CHECKING:
-    from almanaq.agent.history import Turn
-    from almanaq.agent.response import Response
-    from almanaq.connection import Connection
-    from almanaq.options import Options
-    from almanaq.suql.catalog.relations import Relation
-
 
 _MOST_CONVERSATIONS, _MOST_TURNS = 200, 50
 
@@ -39,7 +34,7 @@ class Conversations:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._turns: OrderedDict[str, tuple[Turn, ...]] = OrderedDict()
+        self._turns: BoundedDict[str, tuple[Turn, ...]] = BoundedDict(_MOST_CONVERSATIONS)
 
     def turns(self, handle: str | None) -> tuple[Turn, ...]:
         """Return the turns so far, the oldest first; none for a conversation that begins."""
@@ -48,16 +43,14 @@ class Conversations:
         with self._lock:
             if handle not in self._turns:
                 raise UsageError("no such conversation (any more): leave out `conversation` to start a new one")
-            self._turns.move_to_end(handle)
+            self._turns[handle] = self._turns.pop(handle)  # to the end of the line
             return self._turns[handle]
 
     def keep(self, handle: str | None, turns: Sequence[Turn]) -> str:
         handle = handle or secrets.token_urlsafe(12)
         with self._lock:
+            self._turns.pop(handle, None)
             self._turns[handle] = tuple(turns)[-_MOST_TURNS:]
-            self._turns.move_to_end(handle)
-            while len(self._turns) > _MOST_CONVERSATIONS:
-                self._turns.popitem(last=False)
         return handle
 
 
@@ -242,34 +235,19 @@ class Tools:
         return allowed.within(max_calls=given.get("max_calls"), max_rows=rows)
 
     def _explain(self, given: Arguments) -> Record:
-        suql, params = given["suql"], given.get("params", [])
-        explanation = self.connection.explain(suql, params, dialect=self.connection.engine.dialect)
-        stages = [line.predicted for line in explanation.stages]
-        money = [stage["money"] for stage in stages if "money" in stage]
+        dialect = self.connection.engine.dialect
+        explanation = self.connection.explain(given["suql"], given.get("params", []), dialect=dialect)
+        expected = expected_record(explanation)
         return {
             "plan": caps.clip(str(explanation), caps.RESULT // 2),
-            "predicted": {
-                "rows": next((stage["rows"] for stage in reversed(stages) if "rows" in stage), None),
-                "calls": sum(stage.get("calls") or 0 for stage in stages),
-                "requests": sum(stage.get("requests") or 0 for stage in stages),
-                "tokens": sum(stage.get("tokens") or 0 for stage in stages),
-                "money": None if None in money else sum(money),
-            },
-            "columns_sent": self._columns_sent(suql, params),
+            "predicted": expected["predicted"],
+            "columns_sent": caps.CAP.lead(expected["columns_sent"], 2_000),
             "notice": NOTICE,
         }
 
     def _confirm(self, given: Arguments) -> Record:
         self.connection.confirm(given["question"], given["suql"], by="a client of MCP")
         return {"notice": NOTICE}
-
-    def _columns_sent(self, suql: str, params: list[Any]) -> list[str]:
-        """Return the columns whose texts a model on another machine would see."""
-        from almanaq.suql.plan.estimate import columns_read
-
-        if not self._whole.models.reader.remote:
-            return []
-        return caps.CAP.lead(list(columns_read(self.connection.engine.plan(suql, params))), 2_000)
 
     def _run(self, given: Arguments) -> Record:
         most, stopped = given.get("max_rows", 50), ""
@@ -287,18 +265,15 @@ class Tools:
         trace, count = result.trace, len(result)
         more = " and more" if trace.partial and not stopped else ""
         return self._fit_record(
+            result,
             trace,
-            result.rows[:most],
-            result.evidence,
+            most,
             status="partial" if stopped else "answered" if count else "no_result",
             answer=f"{count:,} row{'' if count == 1 else 's'}{more}",
             suql=caps.clip(given["suql"]),
-            columns=list(result.columns),
-            truncated=trace.partial,
             searched="",
             relaxed=None,
             warnings=caps.clip_warnings([*([stopped] if stopped else []), *trace.warnings]),
-            unknown=caps.unknown_records(result.unknown),
         )
 
     def _ask(self, given: Arguments, emit: Emit) -> Record:
@@ -310,28 +285,27 @@ class Tools:
         most = given.get("max_rows", 20)
         trace = response.trace or Trace()
         return self._fit_record(
+            response,
             trace,
-            response.rows[:most],
-            response.evidence,
+            most,
             status=response.status,
             answer=caps.clip(response.answer),
             suql=None if response.suql is None else caps.clip(response.suql),
-            columns=list(response.columns),
-            truncated=len(response.rows) > most or trace.partial,
             searched=caps.clip(response.searched, 1_000),
             relaxed=None if response.relaxed is None else caps.clip(response.relaxed, 1_000),
             warnings=caps.clip_warnings(trace.warnings),
-            unknown=caps.unknown_records(response.unknown),
             conversation=self.conversations.keep(handle, (*turns, response.turn())),
         )
 
-    def _fit_record(self, trace: Trace, rows: Sequence[Any], evidence: Sequence[Any], **record: Any) -> Record:
-        """Return the record of a result with what it took, and with as many rows as fit."""
+    def _fit_record(self, found: Result | Response, trace: Trace, most: int, **record: Any) -> Record:
+        """Return the record of a result or a reply with what it took, and with as many of its `most` rows as fit."""
         named = ("cached_calls", "unknown_calls", "unknown_answers", "input_tokens", "output_tokens", "exact")
         cost = {"calls": trace.text_calls, **{name: getattr(trace, name) for name in named}}
         cost |= {"money": plain(trace.money), "seconds": round(trace.seconds, 3)}
-        record |= {"next": None, "cost": self.account.with_budgets_left(cost), "notice": NOTICE}
-        fitted = caps.fit_record(record, rows, evidence)
+        record |= {"columns": list(found.columns), "truncated": len(found.rows) > most or trace.partial}
+        record |= {"unknown": caps.unknown_records(found.unknown), "next": None}
+        record |= {"cost": self.account.with_budgets_left(cost), "notice": NOTICE}
+        fitted = caps.fit_record(record, found.rows[:most], found.evidence)
         if fitted["truncated"]:
             fitted["next"] = (
                 f"Only {len(fitted['rows'])} rows are shown: select fewer columns, narrow the conditions, or page with "

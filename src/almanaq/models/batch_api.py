@@ -63,7 +63,7 @@ class BatchModel(OpenAIModel):
     async def _post(self, body: bytes, prompt: Prompt, read: Callable[[bytes], None] | None) -> Reply:  # noqa: ARG002
         asked = body.replace(prompt.fence.encode(), b"") if prompt.fence else body
         key = hashlib.sha256(f"{self.identity}\0{self.secrets[0]}\0".encode() + asked).hexdigest()
-        return await (await self._queues.get()).post(key, body)
+        return await self._queues.get().post(key, body)
 
 
 def _open_store(file: Path) -> sqlite3.Connection:

@@ -24,7 +24,6 @@ from almanaq.models.text_calls import (
     MalformedReply,
     Piece,
     item_schema,
-    locate_quotes,
     parse_contents,
     parse_objects,
     typical_batch_tokens,
@@ -135,7 +134,7 @@ class BatchingReader:
             return await self._reader.read(call)
         if (cached := await self._find(call)) is not None:
             return cached
-        turns = (await self._groups.get()).turns
+        turns = self._groups.get().turns
         if self._is_void(str(kind[0])):
             record_count("asked_singly")
             reply = await self._reader.read(call)
@@ -151,7 +150,7 @@ class BatchingReader:
         return await (self._reader.read_cached(call) if self._group_key(call) is None else self._find(call))
 
     async def _find(self, call: TextCall) -> TextReply | None:
-        turns = (await self._groups.get()).turns
+        turns = self._groups.get().turns
         cached = None if turns is None else await turns.find(_item_key(self._model, call))
         if cached is None:
             return None
@@ -161,7 +160,7 @@ class BatchingReader:
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
         """Let requests wait, for a moment, while more calls are being prepared: they fill before they are sent."""
-        groups = await self._groups.get()
+        groups = self._groups.get()
         groups.held += 1
         try:
             yield
@@ -185,7 +184,7 @@ class BatchingReader:
         return None
 
     async def _join_group(self, kind: tuple[object, ...], call: TextCall) -> TextReply:
-        groups = (await self._groups.get()).open
+        groups = self._groups.get().open
         group = groups.get(kind)
         if group is None:
             group = groups[kind] = _Group()
@@ -206,7 +205,7 @@ class BatchingReader:
             raise
 
     async def _run_group(self, kind: tuple[object, ...], group: _Group) -> None:
-        groups, window = await self._groups.get(), self._batching.window
+        groups, window = self._groups.get(), self._batching.window
         until = asyncio.get_running_loop().time() + _MOST_HELD
         while True:
             with contextlib.suppress(TimeoutError):
@@ -216,74 +215,67 @@ class BatchingReader:
         if groups.open.get(kind) is group:
             del groups.open[kind]
         try:
-            for place, outcome in await self._answer_items(str(kind[0]), list(enumerate(group.calls))):
-                _settle(group.replies[place], outcome)
+            outcomes = await self._answer_items(str(kind[0]), group.calls)
+            for reply, outcome in zip(group.replies, outcomes, strict=True):
+                _settle(reply, outcome)
         except BaseException as problem:
             for reply in group.replies:
                 _settle(reply, problem if isinstance(problem, Exception) else asyncio.CancelledError())
             if not isinstance(problem, Exception):
                 raise
 
-    async def _answer_items(
-        self, name: str, items: Sequence[tuple[int, TextCall]]
-    ) -> list[tuple[int, TextReply | Exception]]:
-        """Return the outcome of each item with its position; a batch that fails is halved."""
-        if len(items) == 1:
-            place, call = items[0]
+    async def _answer_items(self, name: str, calls: Sequence[TextCall]) -> list[TextReply | Exception]:
+        """Return the outcome of each item; a batch that fails is halved."""
+        if len(calls) == 1:
             try:
-                return [(place, await self._reader.read(call))]
+                return [await self._reader.read(calls[0])]
             except ModelCallError as problem:
-                return [(place, problem)]
+                return [problem]
         if self._is_void(name):
-            return await self._answer_parts(name, items)
-        prompt = self._prompt(name, [call for _, call in items])
+            return await self._answer_parts(name, calls)
+        prompt = self._prompt(name, calls)
+        found: list[TextReply | None] = [None] * len(calls)
+        usage, singly = Usage(), False
         try:
             completion = await self._model.complete(prompt)
+            found, usage = self._parse_items(name, completion.text, calls), completion.usage
         except BudgetExceeded:
             # The budget has no room for the whole batch, but may have for a part of it.
-            half = (len(items) + 1) // 2
-            return [
-                outcome for part in (items[:half], items[half:]) for outcome in await self._answer_items(name, part)
-            ]
+            half = (len(calls) + 1) // 2
+            return [*await self._answer_items(name, calls[:half]), *await self._answer_items(name, calls[half:])]
         except FailedCall as problem:
             if problem.befalls_others:
                 alike = FailedCall(str(problem), cause=problem.cause, tries=problem.tries)
-                return [(place, problem if n == 0 else copy(alike)) for n, (place, _) in enumerate(items)]
-            found, usage, singly = {}, problem.usage, problem.setup is not None
-        else:
-            found, usage, singly = self._parse_items(name, completion.text, items), completion.usage, False
-        missing = [item for item in items if item[0] not in found]
+                return [problem, *(copy(alike) for _ in calls[1:])]
+            usage, singly = problem.usage, problem.setup is not None
+        missing = [call for call, reply in zip(calls, found, strict=True) if reply is None]
         if missing:
             forget_reply(self._model, prompt)
         # The first reply carries the cost of the request.
         shared = Usage(cached_calls=1) if usage.cached_calls and not usage.calls else Usage()
-        outcomes: list[tuple[int, TextReply | Exception]] = []
-        for place, call in items:
-            if place in found:
-                reply = replace(found[place], usage=shared if outcomes else usage)
-                outcomes.append((place, await self._reader.convert_value(call, reply)))
-        if missing:
-            again = await self._answer_parts(name, missing, singly=singly)
-            if not found:
-                place, outcome = again[0]
-                if isinstance(outcome, FailedCall):
-                    outcome.usage += usage
-                elif isinstance(outcome, TextReply):
-                    again[0] = place, replace(outcome, usage=outcome.usage + usage)
-            outcomes += again
-        return outcomes
+        outcomes: list[TextReply | Exception | None] = []
+        for call, reply in zip(calls, found, strict=True):
+            cost = shared if any(outcomes) else usage
+            outcomes.append(reply and await self._reader.convert_value(call, replace(reply, usage=cost)))
+        again = await self._answer_parts(name, missing, singly=singly) if missing else []
+        if again and not any(outcomes):
+            if isinstance(first := again[0], FailedCall):
+                first.usage += usage
+            elif isinstance(first, TextReply):
+                again[0] = replace(first, usage=first.usage + usage)
+        rest = iter(again)
+        return [outcome or next(rest) for outcome in outcomes]
 
     async def _answer_parts(
-        self, name: str, items: Sequence[tuple[int, TextCall]], *, singly: bool = False
-    ) -> list[tuple[int, TextReply | Exception]]:
+        self, name: str, calls: Sequence[TextCall], *, singly: bool = False
+    ) -> list[TextReply | Exception]:
         """Return the outcomes of items that are asked in halves; one by one where batches are not answered."""
-        size = 1 if singly else (len(items) + 1) // 2
+        size = 1 if singly else (len(calls) + 1) // 2
         if self._is_void(name):
             size = 1
-            record_count("asked_singly", len(items))
-        parts = [items[start : start + size] for start in range(0, len(items), size)]
-        answered = await asyncio.gather(*(self._answer_items(name, part) for part in parts))
-        return [outcome for part in answered for outcome in part]
+            record_count("asked_singly", len(calls))
+        parts = [calls[start : start + size] for start in range(0, len(calls), size)]
+        return [each for part in await asyncio.gather(*(self._answer_items(name, p) for p in parts)) for each in part]
 
     def _prompt(self, name: str, calls: Sequence[TextCall]) -> Prompt:
         if name == "answer_many":
@@ -293,28 +285,31 @@ class BatchingReader:
             several = any(len(call.passages) > 1 for call in calls)
             documents = [list(enumerate(call.passages, 1)) for call in calls]
             values = {**prompt_values(calls[0]), "documents": documents, "several": several}
-        limit = _ITEM_OUTPUT * min(len(calls), 4)
-        prompt = prompt_file(name).prompt(values, schema=item_schema(calls), max_output_tokens=limit)
-        return replace(prompt, usual_output_tokens=typical_batch_tokens(calls), divisible=True)
+        return prompt_file(name).prompt(
+            values,
+            schema=item_schema(calls),
+            max_output_tokens=_ITEM_OUTPUT * min(len(calls), 4),
+            usual_output_tokens=typical_batch_tokens(calls),
+            divisible=True,
+        )
 
-    def _parse_items(self, name: str, text: str, items: Sequence[tuple[int, TextCall]]) -> dict[int, TextReply]:
+    def _parse_items(self, name: str, text: str, calls: Sequence[TextCall]) -> list[TextReply | None]:
+        """Return what a reply says of each item; None where it says nothing that can be used."""
         contents: Sequence[Mapping[str, object]] = [{}]
         with contextlib.suppress(MalformedReply):
             contents = parse_objects(text)
         # Items that are not those that were sent may stand for their neighbours.
-        fits = set(contents[-1]) == {f"item{number}" for number in range(1, len(items) + 1)}
+        names = [f"item{number}" for number in range(1, len(calls) + 1)]
+        fits = set(contents[-1]) == set(names)
         (self._fitting if fits else self._void)[name] += 1
-        if not fits:
-            return {}
-        found: dict[int, TextReply] = {}
-        for number, (place, call) in enumerate(items, 1):
+        found: list[TextReply | None] = []
+        for item, call in zip(names, calls, strict=True):
             try:
-                parsed = parse_contents([content.get(f"item{number}") for content in contents], call)
+                pieces = [Piece(n, 0, text) for n, text in enumerate(call.passages)]
+                said = [content.get(item) for content in contents] if fits else [None]
+                found.append(parse_contents(said, call, pieces))
             except MalformedReply:
-                continue
-            quotes, dropped = locate_quotes(parsed.quotes, [Piece(n, 0, text) for n, text in enumerate(call.passages)])
-            self._reader.dropped_quotes += dropped
-            found[place] = TextReply(parsed.value, parsed.verdicts, quotes)
+                found.append(None)
         return found
 
 

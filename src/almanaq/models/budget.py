@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -209,11 +210,9 @@ _ACCOUNTS: ContextVar[tuple[Spending, ...]] = ContextVar("almanaq_spending", def
 _OPERATOR: ContextVar[str] = ContextVar("almanaq_operator", default="")
 
 
-@contextmanager
-def spending(budget: Budget | None = None) -> Iterator[Spending]:
+def spending(budget: Budget | None = None) -> AbstractContextManager[Spending]:
     """Record spending inside the block, in all tasks started there; accounts nest."""
-    with enter_account(Spending(budget)) as account:
-        yield account
+    return enter_account(Spending(budget))
 
 
 @contextmanager
@@ -250,20 +249,15 @@ def open_budgets() -> tuple[Budget, ...]:
 class MeteredModel:
     """Counts what calls cost, and makes none that could exceed its own budget or that of the current query.
 
-    `most_output` gives the maximum tokens of a reply, where these exceed the prompt's limit.
+    A reply may be longer than the prompt's limit where the model's `most_output_tokens` says so.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        budget: Budget | None = None,
-        price: Price | None = None,
-        *,
-        most_output: Callable[[Prompt], int] | None = None,
-    ) -> None:
+    def __init__(self, model: LanguageModel, budget: Budget | None = None, price: Price | None = None) -> None:
         self.name = model.name
         self._model, self.budget, self._price = model, budget or Budget(), price
-        self._most_output = most_output or (lambda prompt: prompt.max_output_tokens)
+        self._most_output: Callable[[Prompt], int] = getattr(
+            model, "most_output_tokens", attrgetter("max_output_tokens")
+        )
 
     @property
     def usage(self) -> Usage:
@@ -284,42 +278,28 @@ class MeteredModel:
             if usual is not None and usual < prompt.max_output_tokens:
                 short = replace(prompt, max_output_tokens=usual)
                 forms.append((short, self._estimate_maximum(short)))
-        asked, most = await self._reserve_form(forms, limits)
-        try:
-            return await self._make_call(asked, most, limits)
-        except FailedCall as failure:
-            if not failure.cut or asked is prompt:
-                raise
-        _, most = await self._reserve_form([(prompt, self._estimate_maximum(prompt))], limits)
-        return await self._make_call(prompt, most, limits)
-
-    async def _reserve_form(
-        self, forms: Sequence[tuple[Prompt, Usage]], limits: Sequence[Budget]
-    ) -> tuple[Prompt, Usage]:
-        """Wait until one of the forms of a request, in order of preference, fits beside the calls in flight."""
-        wait = 0.005
         while True:
-            for form in forms:
-                if _reserve(limits, form[1], last=form is forms[-1]):
-                    return form
-            # Polled, as calls settle in any loop and an asyncio.Event belongs to one; of a batch, thousands may wait.
-            await asyncio.sleep(wait)
-            wait = min(wait * 1.1, 1.0)
-
-    async def _make_call(self, prompt: Prompt, most: Usage, limits: Sequence[Budget]) -> Completion:
-        # A cancelled call may have reached the server and been charged for.
-        spent, sure = _ONE_CALL, False
-        try:
-            completion = await self._model.complete(prompt)
-            spent, sure = completion.usage, True
-            return completion
-        except FailedCall as failure:
-            spent, sure = failure.usage, failure.sure
-            raise
-        finally:
-            for budget in limits:
-                budget.settle(most, spent, sure=sure)
-            record_usage(self.name, spent, purpose=prompt.name)
+            wait = 0.005
+            while (form := _reserve(limits, forms)) is None:
+                # Polled, as calls settle in any loop and an asyncio.Event belongs to one; of a batch, thousands wait.
+                await asyncio.sleep(wait)
+                wait = min(wait * 1.1, 1.0)
+            asked, most = form
+            # A cancelled call may have reached the server and been charged for.
+            spent, sure = _ONE_CALL, False
+            try:
+                completion = await self._model.complete(asked)
+                spent, sure = completion.usage, True
+                return completion
+            except FailedCall as failure:
+                spent, sure = failure.usage, failure.sure
+                if not failure.cut or asked is prompt:
+                    raise
+                forms = [(prompt, self._estimate_maximum(prompt))]
+            finally:
+                for budget in limits:
+                    budget.settle(most, spent, sure=sure)
+                record_usage(self.name, spent, purpose=prompt.name)
 
     def _estimate_maximum(self, prompt: Prompt) -> Usage:
         # The maximum, as an estimate could be too low, and the budget be exceeded.
@@ -329,20 +309,24 @@ class MeteredModel:
         return Usage(1, 0, read, output, None if self._price is None else self._price.of(read, output))
 
 
-def _reserve(limits: Sequence[Budget], most: Usage, *, last: bool) -> bool:
-    # With all budgets or none; only the last form of a request exceeds them.
-    held: list[Budget] = []
-    try:
-        for budget in limits:
-            if not budget.reserve(most):
-                return False
-            held.append(budget)
-        held.clear()
-        return True
-    except BudgetExceeded:
-        if last:
-            raise
-        return False
-    finally:
-        for budget in held:
-            budget.settle(most, NO_USAGE)
+def _reserve(limits: Sequence[Budget], forms: Sequence[tuple[Prompt, Usage]]) -> tuple[Prompt, Usage] | None:
+    """Reserve the first form of a request that fits beside the calls in flight, with all budgets or none.
+
+    None where that depends on these calls; raises BudgetExceeded where even the last form exceeds a budget.
+    """
+    for form in forms:
+        held: list[Budget] = []
+        try:
+            for budget in limits:
+                if not budget.reserve(form[1]):
+                    break
+                held.append(budget)
+            else:
+                return form
+        except BudgetExceeded:
+            if form is forms[-1]:
+                raise
+        finally:
+            for budget in held if len(held) < len(limits) else ():
+                budget.settle(form[1], NO_USAGE)
+    return None

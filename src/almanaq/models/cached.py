@@ -156,22 +156,22 @@ class ReplyCache:
 
     def drop(self, key: bytes) -> None:
         """Delete one reply."""
-        try:
-            with self._lock, self._open() as connection:
-                self._unwritten.pop(key, None)
-                connection.execute("DELETE FROM reply WHERE key = ?", (key,))
-        except UNUSABLE as problem:
-            _log.debug("a reply in %s could not be dropped: %s", self.file, problem)
+        with self._lock:
+            self._unwritten.pop(key, None)
+            self._delete("reply WHERE key = ?", key)
 
     def release(self, key: bytes) -> None:
-        """End the lease of a request that failed."""
-        if self.file is None:
-            return
+        """End the lease of a request that failed; one that cannot be ended ends by itself."""
+        if self.file is not None:
+            with self._lock:
+                self._delete("lease WHERE key = ? AND owner = ?", key, self._owner)
+
+    def _delete(self, rows: str, *values: object) -> None:
         try:
-            with self._lock, self._open() as connection:
-                connection.execute("DELETE FROM lease WHERE key = ? AND owner = ?", (key, self._owner))
-        except UNUSABLE:
-            _log.debug("a lease in %s could not be ended; it ends by itself", self.file)
+            with self._open() as connection:
+                connection.execute(f"DELETE FROM {rows}", values)
+        except UNUSABLE as problem:
+            _log.debug("a row of %s could not be deleted: %s", self.file, problem)
 
     def stats(self) -> CacheStats:
         """Count the replies, in total and by model. Raises SourceError where the file is damaged."""
@@ -285,15 +285,9 @@ class CacheQueue:
             cache.keep(replies, model=model)
             return [None] * len(replies)
 
-        self._looks, self._finds, self._kept = _Moment(cache.look), _Moment(cache.find), _Moment(keep)
-
-    def look(self, key: bytes) -> asyncio.Future[str | bool]:
-        """Return the future result of ReplyCache.look for a request; it raises as that does."""
-        return self._looks.add(key)
-
-    def find(self, key: bytes) -> asyncio.Future[str | None]:
-        """Return the future result of ReplyCache.find for a request; it raises as that does."""
-        return self._finds.add(key)
+        self._kept = _Moment(keep)
+        # They return the future result for one request, and raise as the cache does.
+        self.look, self.find = _Moment(cache.look).add, _Moment(cache.find).add
 
     def keep(self, key: bytes, text: str) -> asyncio.Future[None]:
         """Store a reply; the future ends once it is stored, which a cancelled caller does not prevent."""
@@ -335,7 +329,12 @@ class CachedModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply; `usage.cached_calls` is 1 where another call paid for it."""
-        completion = await self._complete(request_key(self.identity, prompt), prompt)
+        key, completion = request_key(self.identity, prompt), None
+        while completion is None:
+            if (waiter := self._wait_for_other(key)) is None:
+                completion = await self._lead(key, prompt)
+            elif (shared := await asyncio.wrap_future(waiter)) is not None:
+                completion = replace(shared, usage=_CACHE_HIT)
         # Physical calls are recorded by MeteredModel, however they end.
         hit = _CACHE_HIT if completion.usage.cached_calls else NO_USAGE
         record_usage(self.name, hit, virtual=1, purpose=prompt.name)
@@ -349,25 +348,30 @@ class CachedModel:
         """Return a model that only knows the replies in the cache now."""
         return CacheOnlyModel(self.name, self.identity, self._queues)
 
-    async def _complete(self, key: bytes, prompt: Prompt) -> Completion:
-        while True:
-            with self._lock:
-                waiters = self._under_way.get(key)
-                if waiters is None:
-                    self._under_way[key] = []
-                else:
-                    mine: Future[Completion | None] = Future()
-                    waiters.append(mine)
-            if waiters is None:
-                return await self._lead(key, prompt)
-            shared = await asyncio.wrap_future(mine)
-            if shared is not None:
-                return replace(shared, usage=_CACHE_HIT)
+    def _wait_for_other(self, key: bytes) -> Future[Completion | None] | None:
+        """Return the future reply to the same request under way; None where there is none, and this one leads."""
+        with self._lock:
+            if key not in self._under_way:
+                self._under_way[key] = []
+                return None
+            waiter: Future[Completion | None] = Future()
+            self._under_way[key].append(waiter)
+            return waiter
 
     async def _lead(self, key: bytes, prompt: Prompt) -> Completion:
         completion: Completion | None = None
         try:
-            completion = await self._ask(key, prompt)
+            queue, waited = self._queues.get(), 0.0
+            found = await queue.look(key)
+            # Clocks may differ between processes: never wait longer than a lease can last.
+            while found is False and waited < LEASE_SECONDS:
+                await asyncio.sleep(_POLL)
+                waited += _POLL
+                found = await queue.look(key)
+            if isinstance(found, str):
+                completion = _from_cache_text(found, prompt)
+            else:
+                completion = await self._ask(key, prompt, queue)
             return completion
         finally:
             # After a failure or a cancellation the waiters get None, and one of them becomes the next leader: it sends
@@ -378,16 +382,7 @@ class CachedModel:
                 if waiter.set_running_or_notify_cancel():  # False for a cancelled waiter
                     waiter.set_result(completion)
 
-    async def _ask(self, key: bytes, prompt: Prompt) -> Completion:
-        turns, waited = await self._queues.get(), 0.0
-        found = await turns.look(key)
-        # Clocks may differ between processes: never wait longer than a lease can last.
-        while found is False and waited < LEASE_SECONDS:
-            await asyncio.sleep(_POLL)
-            waited += _POLL
-            found = await turns.look(key)
-        if isinstance(found, str):
-            return _from_cache_text(found, prompt)
+    async def _ask(self, key: bytes, prompt: Prompt, queue: CacheQueue) -> Completion:
         try:
             completion = await self._model.complete(prompt)
         except BaseException:
@@ -395,7 +390,7 @@ class CachedModel:
             raise
         beside = completion.likelihood if prompt.likelihood else completion.probabilities
         plain = not (prompt.likelihood or prompt.verdict)
-        await turns.keep(key, completion.text if plain else json.dumps([completion.text, beside]))
+        await queue.keep(key, completion.text if plain else json.dumps([completion.text, beside]))
         return completion
 
 
@@ -411,7 +406,7 @@ class CacheOnlyModel:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the cached reply; raises CacheMiss where there is none."""
-        found = await (await self._queues.get()).find(request_key(self._identity, prompt))
+        found = await self._queues.get().find(request_key(self._identity, prompt))
         if found is None:
             raise CacheMiss("the reply is not in the cache")
         return _from_cache_text(found, prompt)

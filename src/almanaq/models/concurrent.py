@@ -41,12 +41,12 @@ class ConcurrentModel:
         """Return the reply, after waiting for a free slot."""
         if self._has_replied:
             return await self._make_call(prompt)
-        completion = await (await self._first.get()).complete(self._make_call, prompt)
+        completion = await self._first.get().complete(self._make_call, prompt)
         self._has_replied = True
         return completion
 
     async def _make_call(self, prompt: Prompt) -> Completion:
-        slots, held = await self._slots.get(), list[asyncio.Semaphore]()
+        slots, held = self._slots.get(), list[asyncio.Semaphore]()
         try:
             for each in (calls_at_once.get(), slots):
                 if each is not None:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -120,27 +120,22 @@ def may_pass(status: int) -> bool:
     return status in (408, 409, 425, 429) or status >= 500
 
 
+@dataclass(eq=False, repr=False)
 class NoReply(Exception):
     """No complete reply came.
 
     Attributes:
         arrived: the request may have reached the server, which may charge for it.
         oversized: the reply is longer than is read, as that to the same request would be again.
-        cause: the reason in words that hold no text and no address.
+        cause: what `reason` says, in words that hold no text and no address.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        arrived: bool,
-        timed_out: bool = False,
-        oversized: bool = False,
-        cause: str | None = None,
-    ) -> None:
-        super().__init__(reason)
-        self.arrived, self.timed_out, self.oversized = arrived, timed_out, oversized
-        self.cause = cause or reason
+    reason: str
+    _: KW_ONLY
+    cause: str
+    arrived: bool = True
+    timed_out: bool = False
+    oversized: bool = False
 
 
 class JsonServer:
@@ -208,7 +203,7 @@ class JsonServer:
         asked = "&".join(filter(None, (self._query, query)))
         url = f"{self._root}{path}?{asked}" if asked else self._root + path
         body = aiohttp.BytesPayload(data, content_type="application/json") if isinstance(data, bytes) else data
-        session = await self._sessions.get()
+        session = self._sessions.get()
         try:
             async with session.request(method, url, data=body, proxy=self._proxy, allow_redirects=False) as reply:
                 found = await self._read_body(reply, read)
@@ -219,7 +214,8 @@ class JsonServer:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as problem:
             raise self._broken(problem, arrived=False) from None
         except TimeoutError:
-            raise NoReply(f"no reply within {self._timeout:g} s", arrived=True, timed_out=True) from None
+            reason = f"no reply within {self._timeout:g} s"
+            raise NoReply(reason, cause=reason, timed_out=True) from None
         except (aiohttp.ClientError, OSError) as problem:
             raise self._broken(problem, arrived=True) from None
 
@@ -233,7 +229,8 @@ class JsonServer:
         async for piece in reply.content.iter_any() if streams else reply.content.iter_chunked(_CHUNK_BYTES):
             body += piece
             if len(body) > self._most:
-                raise NoReply(f"the reply is longer than {self._most:,} bytes", arrived=True, oversized=True)
+                reason = f"the reply is longer than {self._most:,} bytes"
+                raise NoReply(reason, cause=reason, oversized=True)
             if streams and read is not None:
                 read(piece)
         return bytes(body)

@@ -174,8 +174,7 @@ def wrap_model(model: LanguageModel, settings: ModelSettings, cache: bool) -> La
     Caching is outermost, as a cache hit costs nothing. A retry passes the budget again and holds no slot while it
     waits. Metering sees physical calls.
     """
-    most_output = getattr(model, "most_output_tokens", None)
-    metered = MeteredModel(model, settings.budget, settings.price, most_output=most_output)
+    metered = MeteredModel(model, settings.budget, settings.price)
     limited = ConcurrentModel(metered, settings.concurrency, patience=getattr(model, "patience", PATIENCE))
     wrapped = RetryingModel(limited, attempts=settings.attempts)
     file = (settings.cache_file or default_cache_file()) if cache else None

@@ -42,6 +42,7 @@ from almanaq.models.openai_replies import (
     make_connection_error,
     make_status_error,
     read_completion,
+    read_count,
     read_error_message,
     read_likelihood,
     read_text,
@@ -113,7 +114,7 @@ class OpenAIModel:
 
     async def ask_context(self) -> int | None:
         """Return the tokens that the model reads at once, as its server says; asked once, None where it does not."""
-        async with await self._asking.get():
+        async with self._asking.get():
             if not self._has_asked:
                 self._stated_context = await self._ask_server()
                 self._has_asked = True
@@ -188,7 +189,7 @@ class OpenAIModel:
         One that reasons gets most; a server that writes no more than with less room has a limit of its own.
         """
         asked = _output_limit_of(options)
-        written = read_token_count(content, "completion_tokens", most=lambda: 0, server=self._base_url) or 0
+        written = read_count(content, "usage", "completion_tokens")
         least, before = self._cut_at or (asked, 0)
         if asked > least and LEAST_LIMIT <= written <= before:
             return False
@@ -202,10 +203,8 @@ class OpenAIModel:
 
     def _check_prompt_read(self, content: Mapping[str, Any], prompt: Prompt, usage: Usage) -> None:
         """Raise FailedCall where the server cannot have read the whole prompt, by the tokens that it counted."""
-        if usage.input_tokens < _TOKENS_CUT:
-            return
-        stated = read_token_count(content, "prompt_tokens", most=lambda: 0, server=self._base_url)
-        if not stated or stated < _TOKENS_CUT:
+        stated = read_count(content, "usage", "prompt_tokens")
+        if stated < _TOKENS_CUT:
             return
         words = sum(len(message.content.split()) for message in prompt.messages if message.role != "system")
         if words <= _WORDS_CUT:

@@ -46,21 +46,22 @@ def read_token_count(content: Mapping[str, Any], name: str, *, most: Callable[[]
 
 def count_reasoning_tokens(content: Mapping[str, Any]) -> int:
     """Return the output tokens spent on reasoning, which the text does not show."""
-    return _read_count(content, "usage", "completion_tokens_details", "reasoning_tokens")
+    return read_count(content, "usage", "completion_tokens_details", "reasoning_tokens")
 
 
 def count_cached_tokens(content: Mapping[str, Any]) -> int:
     """Return the input tokens that the server reports as cached from an equal prefix."""
-    known = _read_count(content, "usage", "prompt_tokens_details", "cached_tokens")
-    return known or _read_count(content, "usage", "prompt_cache_hit_tokens")
+    known = read_count(content, "usage", "prompt_tokens_details", "cached_tokens")
+    return known or read_count(content, "usage", "prompt_cache_hit_tokens")
 
 
-def _read_count(content: object, *path: str) -> int:
+def read_count(content: object, *path: str) -> int:
+    """Return a count that a reply reports at a path; 0 where it reports none that can be."""
     for name in path:
         if not isinstance(content, dict):
             return 0
         content = content.get(name)
-    return content if isinstance(content, int) and 0 < content <= _MOST_STATED else 0
+    return int(content) if isinstance(content, (int, float)) and 0 < content <= _MOST_STATED else 0
 
 
 _VALUE = re.compile(r'"value"\s*:\s*')

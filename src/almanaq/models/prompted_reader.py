@@ -34,12 +34,11 @@ from almanaq.models.retrying import FailedCall, UnusableReply
 from almanaq.models.text_calls import (
     MalformedReply,
     OutsideOptions,
-    ParsedReply,
     Piece,
     link_schema,
-    locate_quotes,
+    parse_contents,
     parse_object,
-    parse_reply,
+    parse_objects,
     reply_schema,
     split_document,
     typical_tokens,
@@ -84,7 +83,6 @@ class PromptedReader:
         probabilities: ask for the probability of each verdict of a yes-or-no question, where the server reports it.
 
     Attributes:
-        dropped_quotes: quotes that are not in the document.
         repairs: malformed replies that were requested again.
     """
 
@@ -106,7 +104,7 @@ class PromptedReader:
         self._max_output = max_output_tokens
         self._ask_context = ask_context if context_tokens is None else None
         self.part_tokens = self._part_of(context_tokens or USUAL_CONTEXT)
-        self.dropped_quotes = self.repairs = 0
+        self.repairs = 0
 
     async def read(self, call: TextCall) -> TextReply:
         """Return what the document says; raises FailedCall when the model fails or its reply cannot be used."""
@@ -168,26 +166,20 @@ class PromptedReader:
             verdict=self._probabilities and call.yes_or_no,
             usual_output_tokens=typical_tokens(call),
         )
-        parsed, usage = await self._ask(call, prompt)
-        quotes, dropped = locate_quotes(parsed.quotes, pieces)
-        self.dropped_quotes += dropped
-        unreadable = parsed.unreadable
-        return TextReply(
-            parsed.value, parsed.verdicts, quotes, usage, probabilities=parsed.probabilities, unreadable=unreadable
-        )
+        return await self._ask(call, prompt, pieces)
 
-    async def _ask(self, call: TextCall, prompt: Prompt) -> tuple[ParsedReply, Usage]:
+    async def _ask(self, call: TextCall, prompt: Prompt, pieces: Sequence[Piece] = ()) -> TextReply:
         try:
-            parsed, usage, repaired = await _ask_with_repair(
-                self._model, prompt, lambda reply: _parse_completion(reply, call)
+            reply, usage, repaired = await _ask_with_repair(
+                self._model, prompt, lambda completion: _parse_completion(completion, call, pieces)
             )
         except UnusableReply as problem:
             if not isinstance(problem.__cause__, OutsideOptions):
                 raise
             self.repairs += 1
-            return ParsedReply(None, dict.fromkeys(call.compared), (), unreadable=True), problem.usage
+            return TextReply(None, dict.fromkeys(call.compared), usage=problem.usage, unreadable=True)
         self.repairs += repaired
-        return parsed, usage
+        return replace(reply, usage=usage) if repaired else reply
 
     async def _combine_parts(self, call: TextCall, replies: Sequence[TextReply]) -> TextReply:
         usage = sum((reply.usage for reply in replies), Usage())
@@ -208,10 +200,14 @@ class PromptedReader:
                 silent = sum((reply.usage for reply in replies if reply not in telling), Usage())
                 return replace(combined, usage=combined.usage + silent)
         values = {**prompt_values(call), "findings": findings}
-        prompt = prompt_file("combine").prompt(values, schema=reply_schema(call), max_output_tokens=self._max_output)
-        prompt = replace(prompt, usual_output_tokens=typical_tokens(call))
-        parsed, spent = await self._ask(call, prompt)
-        return TextReply(parsed.value, parsed.verdicts, _choose_quotes(telling, parsed.value), usage + spent)
+        prompt = prompt_file("combine").prompt(
+            values,
+            schema=reply_schema(call),
+            max_output_tokens=self._max_output,
+            usual_output_tokens=typical_tokens(call),
+        )
+        reply = await self._ask(call, prompt)
+        return replace(reply, quotes=_choose_quotes(telling, reply.value), usage=usage + reply.usage)
 
     async def convert_value(self, call: TextCall, reply: TextReply) -> TextReply:
         """Return the reply with its value converted to the requested type; asks once more where that fails."""
@@ -240,14 +236,14 @@ def _make_frame(asked: tuple[Any, ...], part: int, parts: int, count: int) -> Fr
     return prompt_file(name).frame({**prompt_values(call), "part": part, "parts": parts}, count, reply_schema(call))
 
 
-def _parse_completion(completion: Completion, call: TextCall) -> ParsedReply:
-    parsed = parse_reply(completion.text, call)
+def _parse_completion(completion: Completion, call: TextCall, pieces: Sequence[Piece]) -> TextReply:
+    reply = parse_contents(parse_objects(completion.text), call, pieces, completion.usage)
     probabilities = completion.probabilities
     if probabilities is None or not call.yes_or_no:
-        return parsed
+        return reply
     yes = canonical("Yes")
     found = {c: probabilities["Yes" if canonical(c) == yes else "No"] for c in call.compared}
-    return replace(parsed, probabilities=found)
+    return replace(reply, probabilities=found)
 
 
 def prompt_values(call: TextCall) -> dict[str, object]:
@@ -276,11 +272,9 @@ class PromptedLinker:
         if same or not request.values:
             return same
         shown = most_similar(request.literal, request.values, _MAX_LINKED)
-        values: dict[str, object] = {"literal": request.literal, "column": request.column, "shown": shown}
+        values = {"literal": request.literal, "column": request.column, "shown": shown, "several": request.several}
         schema = link_schema(shown, several=request.several)
-        prompt = prompt_file("link").prompt(
-            values | {"several": request.several}, schema=schema, max_output_tokens=2048
-        )
+        prompt = prompt_file("link").prompt(values, schema=schema, max_output_tokens=2048)
         (chosen, every), _, _ = await ask_model(self._model, prompt, _parse_links)
         linked = tuple(v for v in request.values if canonical(v) in chosen)
         return AllOf(linked) if every and request.several and len(linked) > 1 else linked

@@ -14,20 +14,15 @@ from almanaq.event_loops import set_within
 from almanaq.models.budget import estimate_tokens, record_count
 from almanaq.models.prompts import QUOTES, one_of
 from almanaq.models.prompts import strict_object as _object
-from almanaq.models.protocols import Quote, TextCall
+from almanaq.models.protocols import NO_USAGE, Quote, TextCall, TextReply, Usage
 from almanaq.values import canonical, only_options, option_of, parse_list, write_list
 
 _BREAK_PATTERNS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
 """Where a long passage may be cut, in order of preference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Words of one passage: `passages[passage][start : start + len(text)] == text`."""
-
-    passage: int
-    start: int
-    text: str
+Piece = Quote
+"""Words of one passage, as a quote is."""
 
 
 def split_document(passages: Sequence[str], tokens: int) -> list[list[Piece]]:
@@ -87,15 +82,8 @@ class OutsideOptions(MalformedReply):
     """A reply whose value is not among those allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedReply:
-    """A parsed reply; quotes are words, not yet located; `unreadable`: the value was not an allowed one."""
-
-    value: str | None
-    verdicts: Mapping[str, bool | None]
-    quotes: tuple[str, ...]
-    probabilities: Mapping[str, float] = field(default_factory=dict)
-    unreadable: bool = False
+_Said = tuple[str | None, dict[str, bool | None], tuple[str, ...]]
+"""The value, the verdicts and the words quoted."""
 
 
 def reply_schema(call: TextCall) -> dict[str, object]:
@@ -168,34 +156,28 @@ def _make_object(pairs: list[tuple[str, object]]) -> object:
 _DECODER = json.JSONDecoder(object_pairs_hook=_make_object)
 
 
-def parse_reply(text: str, call: TextCall) -> ParsedReply:
-    """Parse a reply to a text call; raises MalformedReply for anything that its schema does not allow."""
-    return parse_contents(parse_objects(text), call)
+def parse_contents(
+    contents: Sequence[object], call: TextCall, pieces: Sequence[Piece], usage: Usage = NO_USAGE
+) -> TextReply:
+    """Parse the last of the JSON objects of a reply; raises MalformedReply for what the schema does not allow.
 
-
-def parse_contents(contents: Sequence[object], call: TextCall) -> ParsedReply:
-    """Parse the last of the JSON objects of a reply; raises MalformedReply as `parse_reply` does.
-
+    Quotes are looked up in `pieces`; those of a reply that was shown none are left out.
     An earlier one with another verdict or option voids it: the last may be an afterthought, or a text that the model
     made up. Of other questions an earlier one may be the form that was asked for, so that the last counts.
     """
-    parsed = _parse_content(contents[-1], call)
+    value, verdicts, quotes = _parse_content(contents[-1], call)
     if len(contents) > 1 and (call.options or call.compared):
         for each in contents[:-1]:
             try:
-                earlier = _parse_content(each, call)
+                other, others, _ = _parse_content(each, call)
             except MalformedReply:
                 continue
-            if _choice_of(earlier) != _choice_of(parsed):
+            if (others or canonical(other or "")) != (verdicts or canonical(value or "")):
                 raise MalformedReply("it holds two answers that contradict each other")
-    return parsed
+    return TextReply(value, verdicts, locate_quotes(quotes, pieces) if pieces else (), usage)
 
 
-def _choice_of(parsed: ParsedReply) -> object:
-    return parsed.verdicts or canonical(parsed.value or "")
-
-
-def _parse_content(content: object, call: TextCall) -> ParsedReply:
+def _parse_content(content: object, call: TextCall) -> _Said:
     if not isinstance(content, dict):
         raise MalformedReply("it holds no object for the text")
     if "value" not in content:
@@ -203,16 +185,14 @@ def _parse_content(content: object, call: TextCall) -> ParsedReply:
             f"its keys are {sorted(content)}, expected value, quotes"
             + ", verdicts" * bool(call.compared and not call.yes_or_no)
         )
-    value, quotes = (
-        (_parse_list_value if call.type == "list" else _parse_value)(content["value"], call.options),
-        _parse_quotes(content.get("quotes")),
-    )
+    value = (_parse_list_value if call.type == "list" else _parse_value)(content["value"], call.options)
+    quotes, verdicts = _parse_quotes(content.get("quotes")), content.get("verdicts")
     if call.yes_or_no:
-        return _parse_yes_or_no(value, content.get("verdicts"), quotes, call)
-    return ParsedReply(value, _parse_verdicts(content.get("verdicts"), call.compared), quotes)
+        return *_parse_yes_or_no(value, verdicts, call), quotes
+    return value, _parse_verdicts(verdicts, call.compared), quotes
 
 
-def _parse_yes_or_no(value: str | None, verdicts: object, quotes: tuple[str, ...], call: TextCall) -> ParsedReply:
+def _parse_yes_or_no(value: str | None, verdicts: object, call: TextCall) -> tuple[str | None, dict[str, bool | None]]:
     # Verdicts that were not asked for must agree: a contradiction would leave the meaning open.
     value = value and value.strip().rstrip(_ENDS)
     if canonical(value or "no") not in ("yes", "no"):
@@ -220,7 +200,7 @@ def _parse_yes_or_no(value: str | None, verdicts: object, quotes: tuple[str, ...
     found = {literal: None if value is None else canonical(literal) == canonical(value) for literal in call.compared}
     if verdicts is not None and _parse_verdicts(verdicts, call.compared) != found:
         raise MalformedReply('"verdicts" and "value" contradict each other')
-    return ParsedReply(value, found, quotes)
+    return value, found
 
 
 def _parse_value(value: object, options: Sequence[str]) -> str | None:
@@ -284,8 +264,8 @@ def _parse_quotes(quotes: object) -> tuple[str, ...]:
 _MAX_QUOTES = 3
 
 
-def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[tuple[Quote, ...], int]:
-    """Return quotes with their places, white space and case aside, and how many are not in the pieces."""
+def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[Quote, ...]:
+    """Return quotes with their places, white space and case aside; those that are not in the pieces are counted."""
     found: list[Quote] = []
     dropped = 0
     for words in quotes[:_MAX_QUOTES]:
@@ -296,7 +276,7 @@ def locate_quotes(quotes: Sequence[str], pieces: Sequence[Piece]) -> tuple[tuple
             found.append(match)
     if dropped:
         record_count("dropped_quotes", dropped)
-    return tuple(found), dropped
+    return tuple(found)
 
 
 def _find_quote(words: str, piece: Piece) -> Quote | None:
@@ -349,7 +329,7 @@ def typical_tokens(call: TextCall) -> int:
     """Return a length that nearly no reply to a call exceeds: what a nearly spent budget reserves."""
     if call.function == "summary" or call.type == "list":
         return _LONG_TOKENS
-    return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type not in (None, "text") else _SENTENCE_TOKENS
+    return _CHOICE_TOKENS if call.yes_or_no or call.options or call.type != "text" else _SENTENCE_TOKENS
 
 
 def typical_batch_tokens(calls: Iterable[TextCall]) -> int:

@@ -147,6 +147,10 @@ def list_weights() -> dict[str, Path]:
     return found
 
 
+def _is_offered(name: str) -> bool:
+    return any(offer.name == name for offer in OFFERS)
+
+
 def find_weights(name: str) -> Path:
     """Return the file of `gguf:NAME` or `gguf:FILE`; raises ModelError where there is none."""
     known = list_weights()
@@ -155,8 +159,7 @@ def find_weights(name: str) -> Path:
     path = Path(name).expanduser()
     if path.suffix.lower() == ".gguf" and path.is_file():
         return path
-    offered = any(offer.name == name for offer in OFFERS)
-    way = f"fetch them with  almanaq models get {name}" if offered else "almanaq models lists what there is"
+    way = f"fetch them with  almanaq models get {name}" if _is_offered(name) else "almanaq models lists what there is"
     raise ModelError(f"there are no weights {name!r} on this machine: {way}")
 
 
@@ -171,8 +174,7 @@ def use_weights(given: str) -> Path:
     fetched = {offer.name: offer.path for offer in OFFERS if offer.path.is_file()}
     path = fetched.get(given) or Path(given).expanduser().resolve()
     if not path.is_file():
-        offered = any(offer.name == given for offer in OFFERS)
-        way = f"fetch it with  almanaq models get {given}" if offered else "give the path of a .gguf file"
+        way = f"fetch it with  almanaq models get {given}" if _is_offered(given) else "give the path of a .gguf file"
         raise UsageError(f"there is no file {given!r} of weights: {way}")
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:

@@ -70,10 +70,15 @@ class DenseIndex:
         """Return the cosines, shape (questions, tables): a table's highest where it has several vectors."""
         if not questions:
             return np.zeros((0, len(self.starts)), np.float32)
-        cosines = self.store.question_vectors(questions) @ self.vectors.T
-        if len(self.starts) == len(self.vectors):
-            return cosines.astype(np.float32, copy=False)
-        return np.maximum.reduceat(cosines, self.starts, axis=1).astype(np.float32, copy=False)
+        return best_cosines(self.store.question_vectors(questions), self.vectors, self.starts)
+
+
+def best_cosines(asked: Vectors, vectors: Vectors, starts: NDArray[np.intp]) -> Scores:
+    """Return the highest cosine of each question with the vectors of each table, which begin at `starts`."""
+    cosines = asked @ vectors.T
+    if len(starts) < len(vectors):
+        cosines = np.maximum.reduceat(cosines, starts, axis=1)
+    return cosines.astype(np.float32, copy=False)
 
 
 def row_texts(table: Table, fields: Sequence[Field]) -> list[str]:
@@ -131,13 +136,7 @@ class AspectsIndex:
     def scores(self, questions: Sequence[str]) -> dict[str, Scores]:
         """Return the cosines by view, each of shape (questions, tables): a table's highest where it has several."""
         asked = self.store.question_vectors(questions)
-        found = {}
-        for name, vectors in self.vectors.items():
-            cosines = asked @ vectors.T
-            if len(self.starts[name]) < len(vectors):
-                cosines = np.maximum.reduceat(cosines, self.starts[name], axis=1)
-            found[name] = cosines.astype(np.float32, copy=False)
-        return found
+        return {name: best_cosines(asked, vectors, self.starts[name]) for name, vectors in self.vectors.items()}
 
 
 def main_text(table: Table, fields: Sequence[Field]) -> str:
@@ -148,12 +147,9 @@ def main_text(table: Table, fields: Sequence[Field]) -> str:
 
 def _make_views(fields: Sequence[Field], rows: int) -> Mapping[str, Callable[[Table], list[str]]]:
     inside = [name for name in fields if name in (Field.HEADER, Field.CELLS)]
-    titles = [name for name in fields if name in (Field.TITLE, Field.SECTION)]
-    views: dict[str, Callable[[Table], list[str]]] = {
-        "dense": lambda table: [main_text(table, fields)],
-    }
-    if titles:
-        views["dense_title"] = lambda table: ["\n".join(line for name in titles for line in field_lines(table, name))]
+    views: dict[str, Callable[[Table], list[str]]] = {"dense": lambda table: [main_text(table, fields)]}
+    if Field.TITLE in fields or Field.SECTION in fields:
+        views["dense_title"] = lambda table: ["\n".join(title_lines(table, fields))]
     if Field.HEADER in fields:
         views["dense_header"] = lambda table: [field_text(table, Field.HEADER)]
     if Field.DESCRIPTION in fields:

@@ -9,7 +9,6 @@ index can write them too.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
@@ -17,12 +16,11 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
 from almanaq.errors import SourceError
@@ -126,17 +124,15 @@ class SegmentChecksums:
         if file.suffix != ".npy":
             return CheckedArray(file, raw, sums, raw)
         CheckedArray(file, raw, sums, raw).run(0, min(len(raw), _HEADER_BYTES))  # verified before it is parsed
-        head = io.BytesIO(raw[:_HEADER_BYTES].tobytes())
-        if npy.read_magic(head) != (1, 0):
-            raise ValueError(f"{file.name} is of another format")
         try:
-            shape, fortran, found = npy.read_array_header_1_0(head)
+            mapped = np.load(file, mmap_mode="r")
         except Exception as error:  # numpy parses it with Python's tokenizer, which raises its own errors
             raise ValueError(f"{file.name} does not describe its content: {error}") from error
-        many = 2 if rows or width else 1
-        if fortran or found != np.dtype(dtype) or len(shape) != many or (width is not None and shape[1] != width):
-            raise ValueError(f"{file.name} holds {found} in the shape {shape}")
-        return CheckedArray(file, raw, sums, raw[head.tell() :].view(found).reshape(shape))
+        shape, many = mapped.shape, 2 if rows or width else 1
+        whole = mapped.flags.c_contiguous and mapped.offset + mapped.nbytes == len(raw)
+        if not whole or mapped.dtype != np.dtype(dtype) or len(shape) != many or width not in (None, shape[-1]):
+            raise ValueError(f"{file.name} holds {mapped.dtype} in the shape {shape}")
+        return CheckedArray(file, raw, sums, np.asarray(mapped))
 
 
 def write_file(file: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -213,10 +209,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment in a manifest; `sums` is the hash of its checksums."""
+    """A segment in a manifest: the hash of its checksums, and the numbers of its deleted or replaced tables."""
 
     name: str
     sums: str
+    dead: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def check_segment_name(name: object) -> str:
@@ -279,7 +276,6 @@ def write_manifest(
     several: bool,
     means: Mapping[str, float],
     named: Sequence[SegmentEntry],
-    dead: Sequence[NDArray[np.int64]],
 ) -> None:
     """Replace the manifest atomically, then remove segments that it does not name."""
     record = {
@@ -288,10 +284,7 @@ def write_manifest(
         **recipe,
         "several": several,
         "means": dict(means),
-        "segments": [
-            {"name": each.name, "sums": each.sums, "dead": gone.tolist()}
-            for each, gone in zip(named, dead, strict=True)
-        ],
+        "segments": [{"name": each.name, "sums": each.sums, "dead": each.dead.tolist()} for each in named],
     }
     content = json.dumps({**record, "sum": _hash_record(record)}).encode()
     fresh = folder / f".{MANIFEST}.{os.getpid()}"

@@ -89,12 +89,11 @@ class StoredIndex:
     several: bool  # the tables belong to several databases
     means: Mapping[str, float]
     segments: Sequence[Segment]
-    dead: Sequence[NDArray[np.int64]]  # per segment, the numbers of deleted or replaced tables
+    named: Sequence[SegmentEntry]  # the segments in the manifest
     analyzer: Analyzer
-    segment_entries: Sequence[SegmentEntry]  # as named in the manifest
 
     def __len__(self) -> int:
-        return sum(len(s) - len(d) for s, d in zip(self.segments, self.dead, strict=True))
+        return self.size - len(self.dead_places())
 
     def search(self, questions: Sequence[str], k: int) -> list[Ranking]:
         return [tuple(Hit(named.id, score) for named, score in self.best(question, k)) for question in questions]
@@ -113,7 +112,7 @@ class StoredIndex:
         return np.cumsum([0, *map(len, self.segments)])[:-1]
 
     def dead_places(self) -> NDArray[np.int64]:
-        return np.concatenate([base + dead for base, dead in zip(self.bases(), self.dead, strict=True)])
+        return np.concatenate([base + each.dead for base, each in zip(self.bases(), self.named, strict=True)])
 
     def entry(self, place: int) -> TableEntry:
         return replace(self._read(place, Segment.entry), place=place)
@@ -171,7 +170,7 @@ def _build(
         if progress is not None:
             progress(number, len(corpus))
     named, means = _write_segment(writer, folder)
-    write_manifest(folder, recipe.to_record(), len(databases) > 1, means, [named], [np.zeros(0, np.int64)])
+    write_manifest(folder, recipe.to_record(), len(databases) > 1, means, [named])
     return open_index(folder)
 
 
@@ -181,49 +180,41 @@ def update_index(
     """Update an index to the state of a corpus; only changed tables are indexed and embedded, by its own embedder."""
     open_index(folder)  # raises before a folder without an index is touched
     with lock_folder(folder):
-        return _update(corpus, folder, progress, store)
-
-
-def _update(
-    corpus: Corpus, folder: Path, progress: Progress | None, store: VectorStore | None
-) -> tuple[StoredIndex, IndexChange]:
-    index = open_index(folder)
-    recipe = index.recipe
-    if recipe.embedder != (store.embedder.name if store else ""):
-        raise UsageError(
-            f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
-        )
-    known = _list_tables(index)
-    writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
-    added, seen = 0, set[TableId]()
-    stale: list[tuple[int, int]] = []
-    for number, table in enumerate(check_distinct(corpus), 1):
-        seen.add(table.id)
-        before = known.get(table.id)
-        if before is None or before[2] != digest(table, recipe.fields):
-            writer.add(table)
-            added += before is None
-            stale.extend([before[:2]] if before else [])
-        if progress is not None:
-            progress(number, len(corpus))
-    gone = [place[:2] for table, place in known.items() if table not in seen]
-    change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
-    named = list(index.segment_entries)
-    if len(writer) + len(gone) == 0:
-        remove_leftovers(folder, [each.name for each in named])
-        return index, change
-    if len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
-        return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
-    dead = [
-        np.union1d(old, [place for segment, place in (*stale, *gone) if segment == number]).astype(np.int64)
-        for number, old in enumerate(index.dead)
-    ]
-    if len(writer):
-        named.append(_write_segment(writer, folder)[0])
-        dead.append(np.zeros(0, np.int64))
-    several = len({table.database for table in seen}) > 1
-    write_manifest(folder, recipe.to_record(), several, index.means, named, dead)
-    return open_index(folder), change
+        index = open_index(folder)
+        recipe = index.recipe
+        if recipe.embedder != (store.embedder.name if store else ""):
+            raise UsageError(
+                f"the index {folder} holds vectors of {recipe.embedder or 'no embedder'!r}: update it with that"
+            )
+        known = _list_tables(index)
+        writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
+        added, seen = 0, set[TableId]()
+        stale: list[tuple[int, int]] = []
+        for number, table in enumerate(check_distinct(corpus), 1):
+            seen.add(table.id)
+            before = known.get(table.id)
+            if before is None or before[2] != digest(table, recipe.fields):
+                writer.add(table)
+                added += before is None
+                stale.extend([before[:2]] if before else [])
+            if progress is not None:
+                progress(number, len(corpus))
+        gone = [place[:2] for table, place in known.items() if table not in seen]
+        change = IndexChange(added, len(stale), len(gone), len(known) - len(stale) - len(gone))
+        if len(writer) + len(gone) == 0:
+            remove_leftovers(folder, [each.name for each in index.named])
+            return index, change
+        if len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
+            return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
+        named = []
+        for number, old in enumerate(index.named):
+            places = [place for segment, place in (*stale, *gone) if segment == number]
+            named.append(replace(old, dead=np.union1d(old.dead, places).astype(np.int64)))
+        if len(writer):
+            named.append(_write_segment(writer, folder)[0])
+        several = len({table.database for table in seen}) > 1
+        write_manifest(folder, recipe.to_record(), several, index.means, named)
+        return open_index(folder), change
 
 
 def open_index(folder: Path) -> StoredIndex:
@@ -241,7 +232,7 @@ def open_index(folder: Path) -> StoredIndex:
 
 def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
     recipe, means = IndexRecipe.from_record(record), dict(record["means"])
-    segments, dead = [], []
+    segments, named = [], []
     for entry in record["segments"]:
         segment = open_segment(folder / check_segment_name(entry["name"]), str(entry["sums"]), recipe.vectors)
         if recipe.embedder and segment.vectors is None:
@@ -250,17 +241,15 @@ def _open_segments(folder: Path, record: Mapping[str, Any]) -> StoredIndex:
         if numbers.dtype != np.int64 or (len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(segment)):
             raise ValueError("it names dead tables that it does not hold")
         segments.append(segment)
-        dead.append(numbers)
-    named = [SegmentEntry(entry["name"], entry["sums"]) for entry in record["segments"]]
-    analyzer = Analyzer(recipe.language)
-    return StoredIndex(folder, recipe, bool(record["several"]), means, segments, dead, analyzer, named)
+        named.append(SegmentEntry(entry["name"], entry["sums"], numbers))
+    return StoredIndex(folder, recipe, bool(record["several"]), means, segments, named, Analyzer(recipe.language))
 
 
 def _list_tables(index: StoredIndex) -> dict[TableId, tuple[int, int, bytes]]:
     """Return the segment, number and content hash of each live table."""
     known = {}
-    for number, (segment, dead) in enumerate(zip(index.segments, index.dead, strict=True)):
-        gone, digests = set(dead.tolist()), segment.digests.all()
+    for number, (segment, named) in enumerate(zip(index.segments, index.named, strict=True)):
+        gone, digests = set(named.dead.tolist()), segment.digests.all()
         for place, table in enumerate(segment.ids()):
             if place not in gone:
                 known[table] = (number, place, digests[place].tobytes())

@@ -7,19 +7,17 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from almanaq.accounts import Account
+from almanaq.connection import Connection
 from almanaq.encode import relation_record
 from almanaq.errors import SourceError
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.users import ANYONE
 from almanaq.web.problems import Refused
+from almanaq.web.service import Service
 from almanaq.web.verdicts import Verdict, Verdicts, measure_accuracy
-
-if TYPE_CHECKING:
-    from almanaq.accounts import Account
-    from almanaq.connection import Connection
-    from almanaq.web.service import Service
 
 
 def about_record(service: Service) -> dict[str, Any]:

@@ -7,27 +7,22 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from almanaq.accounts import read_relations
+from almanaq.accounts import AuditLog, read_relations
 from almanaq.errors import AlmanaqError
 from almanaq.jobs import JobRunner, start_threads
+from almanaq.users import User
 from almanaq.web.api import routes
 from almanaq.web.gate import Access, Application, Gate, Message, Receive, Scope, Send
 from almanaq.web.problems import Problem, Refused, problem_of
+from almanaq.web.service import Service
 from almanaq.web.site import ReportPages, pages
 from almanaq.web.streaming import problem_response
 from almanaq.web.supervisor import GIVES_BACK, MemoryWatch
-
-if TYPE_CHECKING:
-    from almanaq.accounts import AuditLog
-    from almanaq.users import User
-    from almanaq.web.service import Service
-
 
 _SHORT_OF_MEMORY = (
     "the server ran out of memory and ended the longest-running request: ask for less, or try again later"
@@ -59,9 +54,6 @@ def create_app(
     mounts = mounts or {}
     mounted = [*mounts.values()]
 
-    def end_longest_job() -> None:
-        runner.end_oldest(Refused(503, _SHORT_OF_MEMORY))
-
     async def end() -> None:
         await runner.close(Refused(503, "the server is shutting down: try again later"))
 
@@ -72,8 +64,10 @@ def create_app(
                 stack.push_async_callback(getattr(each, "close", _nothing))
             asyncio.get_running_loop().set_default_executor(start_threads(_ASIDE, "almanaq-aside"))
             leave = (lambda: os._exit(GIVES_BACK)) if service.worker.health is not None else None  # to be restarted
-            looking = asyncio.ensure_future(MemoryWatch(lambda: runner.running, end_longest_job, leave).look())
-            stack.callback(looking.cancel)
+            watch = MemoryWatch(
+                lambda: runner.running, lambda: runner.end_oldest(Refused(503, _SHORT_OF_MEMORY)), leave
+            )
+            stack.callback(asyncio.ensure_future(watch.look()).cancel)
             yield
             await end()
 

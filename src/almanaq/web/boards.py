@@ -1,49 +1,30 @@
 """Boards: answers pinned together under a title, with texts between them; run again, or written as one HTML file.
 
 A board lies in the store of answers, as one of the kind `board` that carries every column its server knew: it is given,
-like an answer, only where all of them may be seen. What it shows of a pinned answer is judged by that answer's own.
+like an answer, only where all of them may be seen. What it shows of a pinned answer is judged by that answer's own. Its
+`asked` is its name; its record holds its title and its items: `{"text"}` or `{"answer", "title", "suql", "chart"}`, the
+chart one that a person chose.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from almanaq.encode import clip
 from almanaq.jobs import Emit, Job
+from almanaq.options import Options
 from almanaq.web.problems import Failed, NotFound, Refused
 from almanaq.web.records import all_columns, draw_kept
-from almanaq.web.store import Answer, new_id
-
-if TYPE_CHECKING:
-    from almanaq.options import Options
-    from almanaq.web.service import Service
-    from almanaq.web.store import Columns
+from almanaq.web.service import Service
+from almanaq.web.store import Answer, Columns, new_id
 
 _ROWS = 200
 """Rows of a pinned answer that a board shows."""
 _RUN_ROWS = 10_000
 _TITLE = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """A board as it is kept.
-
-    Attributes:
-        items: `{"text"}`, or `{"answer", "title", "suql", "chart"}`; a chart is one that a person chose.
-        columns: those whose values its texts and titles may hold; None: every one that the server knows.
-    """
-
-    name: str
-    title: str
-    items: tuple[dict[str, Any], ...]
-    made: float
-    columns: Columns | None = None
-    id: str = ""
 
 
 class Boards:
@@ -54,15 +35,15 @@ class Boards:
 
     def describe_all(self) -> list[dict[str, Any]]:
         """Return name, title and number of items of each board, by name."""
-        boards = sorted((_read(answer) for answer in self._kept()), key=lambda board: board.name)
-        return [{"name": board.name, "title": board.title, "items": len(board.items)} for board in boards]
+        boards = sorted(self._kept(), key=lambda board: board.asked)
+        return [{"name": each.asked, **each.record, "items": len(each.record["items"])} for each in boards]
 
-    def get(self, name: str) -> Board:
+    def get(self, name: str) -> Answer:
         """Return a board; raises NotFound."""
         found = self._find(name)
         if found is None:
             raise NotFound(f"there is no board {name!r}")
-        return _read(found)
+        return found
 
     def put(self, name: str, title: str, items: Sequence[dict[str, Any]]) -> None:
         """Keep a board in the place of the one of that name.
@@ -74,19 +55,18 @@ class Boards:
             NotFound: an answer is not there.
         """
         found = self._find(name)
-        before = () if found is None else _read(found).items
+        before = () if found is None else found.record["items"]
         known = {item["answer"]: item for item in before if "answer" in item}
-        pinned = [item if "text" in item else self._pin(item, known) for item in items]
-        self._write(Board(name, title, tuple(pinned), time.time()))
+        self._write(name, title, [item if "text" in item else self._pin(item, known) for item in items])
 
     def delete(self, name: str) -> None:
         """Delete a board; its answers stay. Raises NotFound."""
         self._store.remove_board(self.get(name).id)
 
-    def record(self, board: Board) -> dict[str, Any]:
+    def record(self, board: Answer) -> dict[str, Any]:
         """Return a board with its answers as a client gets it; of one that is gone the record is null."""
-        items = [item if "text" in item else item | self._show(item) for item in board.items]
-        return {"name": board.name, "title": board.title, "items": items}
+        items = [item if "text" in item else item | self._show(item) for item in board.record["items"]]
+        return {"name": board.asked, "title": board.record["title"], "items": items}
 
     def run(self, name: str, asked: Options) -> Job:
         """Run the queries of a board again; each answer that succeeds takes the place of the one before.
@@ -100,7 +80,7 @@ class Boards:
                     emit(name, data)
 
             board, left, failed = self.get(name), asked.max_calls, {}
-            items = list(board.items)
+            items = list(board.record["items"])
             for place, item in enumerate(items):
                 if not item.get("suql"):
                     continue
@@ -115,9 +95,7 @@ class Boards:
                 if record["id"] is None:
                     raise Refused(503, record["not_kept"])
                 items[place] = item | {"answer": record["id"]}
-            done = replace(board, items=tuple(items), made=time.time())
-            self._write(done)
-            return self.record(done) | {"failed": failed}
+            return self.record(self._write(name, board.record["title"], items, board.columns)) | {"failed": failed}
 
         return self._service.job(work, asked)
 
@@ -152,19 +130,15 @@ class Boards:
     def _find(self, name: str) -> Answer | None:
         return next((answer for answer in self._kept() if answer.asked == name), None)
 
-    def _write(self, board: Board) -> None:
-        record = {"title": board.title, "items": list(board.items)}
-        connection = self._service.connection
-        columns, model = board.columns or all_columns(connection), connection.models.name
-        answer = Answer(new_id(), "", "board", board.name, model, record, made=board.made, columns=columns)
-        pinned = [item["answer"] for item in board.items if "answer" in item]
+    def _write(self, name: str, title: str, items: list[dict[str, Any]], columns: Columns | None = None) -> Answer:
+        """Keep a board; `columns`: those whose values its words may hold, None: every one that the server knows."""
+        connection, record = self._service.connection, {"title": title, "items": items}
+        columns, model = columns or all_columns(connection), connection.models.name
+        board = Answer(new_id(), "", "board", name, model, record, columns=columns)
         with self._store.writing():
-            if (before := self._find(board.name)) is not None:
+            if (before := self._find(name)) is not None:
                 self._store.remove_board(before.id)
-            self._store.pin(answer.id, pinned)  # before there must be room: what is pinned stays
-            self._store.put(answer, {})
-
-
-def _read(answer: Answer) -> Board:
-    items = tuple(answer.record["items"])
-    return Board(answer.asked, answer.record["title"], items, answer.made, answer.columns, answer.id)
+            pinned = [item["answer"] for item in items if "answer" in item]
+            self._store.pin(board.id, pinned)  # before there must be room: what is pinned stays
+            self._store.put(board, {})
+        return board

@@ -11,12 +11,14 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.agent.linking.joins import table_of
 from almanaq.completion import complete
+from almanaq.connection import Connection
 from almanaq.encode import exact_numbers, plain
 from almanaq.errors import OperationalError, PrivateColumnError, UnknownNameError, first_line, suggest
 from almanaq.options import Options
@@ -27,11 +29,6 @@ from almanaq.web.about import make_cursor, read_cursor
 from almanaq.web.problems import Refused, from_utf16, utf16_length
 from almanaq.web.records import CAP, bind_query, describe_columns, type_name
 from almanaq.web.store import read_parquet, write_parquet
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from almanaq.connection import Connection
 
 SECONDS = 15.0
 _CELL = replace(CAP, cell=300)
@@ -137,7 +134,6 @@ def read_kept_rows(rows: bytes, start: int, limit: int, sort: str | None, filter
 def _find_places(table: pa.Table, sort: str | None, filters: Sequence[str]) -> pa.ChunkedArray:
     import duckdb
     import numpy as np
-    import pyarrow as pa
 
     from almanaq.engines.duckdb.session import open_instance
 
@@ -205,16 +201,12 @@ class _Profile:
 
     def count(self) -> tuple[int, dict[str, dict[str, Any]]]:
         """Return the number of rows, and for each column its counts and bounds; one scan."""
-        items: list[exp.Expr] = [exp.Count(this=exp.Star())]
-        places: list[tuple[str, str]] = []
-        for column in self._relation.columns:
-            for what, item in _measures(column):
-                places.append((column.name, what))
-                items.append(item)
+        measured = [(column.name, *each) for column in self._relation.columns for each in _measures(column)]
+        items = [exp.Count(this=exp.Star()), *(item for _, _, item in measured)]
         named = [exp.alias_(item, f"m{number}") for number, item in enumerate(items)]
         rows, *values = self._rows(self._select(None, *named))[0]
         known: dict[str, dict[str, Any]] = {}
-        for (name, what), value in zip(places, values, strict=True):
+        for (name, what, _), value in zip(measured, values, strict=True):
             known.setdefault(name, {})[what] = value
         return rows, known
 
@@ -233,20 +225,16 @@ class _Profile:
             else:
                 record["top"] = self._top(column)
         else:
-            filled = exp.Not(this=exp.Is(this=_column(column), expression=exp.Null()))
-            texts = self._rows(self._select(column, _column(column)).where(filled).limit(_SAMPLE))
+            texts = self._rows(self._select(column, _column(column)).where(_is_filled(column)).limit(_SAMPLE))
             record["sample"] = [_CELL.cut(plain(text)) for (text,) in texts]
         return exact_numbers(plain(record))  # type: ignore[no-any-return]
 
     def _histogram(self, column: Column, least: float, most: float) -> list[dict[str, Any]]:
         step = (most - least) / _BARS
-        value = exp.cast(_column(column), "double")
-        place = exp.Floor(
-            this=exp.Div(this=exp.paren(exp.Sub(this=value, expression=_number(least))), expression=_number(step))
-        )
-        bar = exp.Least(this=place, expressions=[_number(_BARS - 1)])
+        place = exp.Floor(this=(exp.cast(_column(column), "double") - least) / step)
+        bar = exp.Least(this=place, expressions=[exp.convert(_BARS - 1.0)])
         query = self._select(column, exp.alias_(bar, "bar"), exp.alias_(exp.Count(this=exp.Star()), "n"))
-        query = query.where(exp.Not(this=exp.Is(this=_column(column), expression=exp.Null()))).group_by(bar.copy())
+        query = query.where(_is_filled(column)).group_by(bar.copy())
         found = {int(bar): count for bar, count in self._rows(query)}
         return [
             {"from": least + step * bar, "to": least + step * (bar + 1), "rows": found.get(bar, 0)}
@@ -284,12 +272,12 @@ def _are_finite(known: dict[str, Any]) -> bool:
     return least is not None and math.isfinite(least) and math.isfinite(most)
 
 
-def _number(value: float) -> exp.Expr:
-    return exp.convert(float(value))
-
-
 def _column(column: Column) -> exp.Column:
     return exp.column(exp.to_identifier(column.name, quoted=True))
+
+
+def _is_filled(column: Column) -> exp.Expr:
+    return _column(column).is_(exp.null()).not_()
 
 
 def _sortable(relation: Relation, name: str) -> Column:
@@ -328,8 +316,8 @@ def _condition(written: str, names: Collection[str], find: Callable[[str], tuple
         place = exp.StrPosition(this=text, substr=exp.Literal.string(value.lower()))
         return exp.GT(this=place, expression=exp.Literal.number(0))
     if not value:
-        missing = exp.Is(this=column, expression=exp.Null())
-        return exp.Not(this=missing) if operator == "!=" else missing
+        missing = column.is_(exp.null())
+        return missing.not_() if operator == "!=" else missing
     known = next((each for start, each in _TAKES.items() if start.match(kind)), None)
     if known is not None and not kind.endswith("[]"):
         read, takes = known

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from almanaq.errors import UsageError
-from almanaq.users import User, Users
+from almanaq.users import ANYONE, User, Users
 from almanaq.web.problems import MEDIA_TYPE, Problem
 
 Scope = MutableMapping[str, Any]
@@ -150,7 +150,7 @@ class Gate:
         if request.method not in _READS and (foreign := request.foreign_site()) is not None:
             message = f"a request from {foreign[:100]!r} is refused: only this server's own page may ask"
             return Problem(403, "OriginError", message)
-        if request.path not in _OPEN and not self._is_known(request):
+        if request.path not in _OPEN and self._find_user(request) is None:
             message = "open the address that `almanaq serve` printed, or send the header `Authorization: Bearer TOKEN`"
             return Problem(401, "TokenError", message)
         length = request.header("content-length")
@@ -158,36 +158,21 @@ class Gate:
             return _too_large(access)
         return None
 
-    def _is_known(self, request: _Request) -> bool:
-        access = self._access
-        if access.users is not None:
-            return self._find_user(request) is not None
-        return not access.token or self._is_allowed(request) or self._shows_token(request)
-
     def _find_user(self, request: _Request) -> User | None:
-        """Return the user who asks; None: none is known, or nobody is told from others."""
-        access, bearer = self._access, request.bearer
-        if access.users is None:
-            return None
-        if access.users.header and _is_same(bearer, access.token or ""):
-            return access.users.named(request.sole_header(access.users.header))
-        shown = "" if request.is_api or request.method != "GET" else dict(request.query).get("token", "")
-        found = map(access.users.with_token, filter(None, (bearer, shown, request.cookies.get(access.cookie))))
-        return next(found, None)
-
-    def _is_allowed(self, request: _Request) -> bool:
-        if _is_same(request.bearer, self._access.token or ""):
-            return True
-        return _is_same(request.cookies.get(self._access.cookie, ""), self._access.session())
-
-    def _shows_token(self, request: _Request) -> bool:
-        token = dict(request.query).get("token", "")
-        return request.method == "GET" and not request.is_api and _is_same(token, self._access.token or "")
+        """Return the user who asks, ANYONE where nobody is told from others; None: nobody who is known."""
+        access, users, bearer, shown = self._access, self._access.users, request.bearer, request.shown_token
+        cookie, token = request.cookies.get(access.cookie, ""), access.token or ""
+        if users is None:
+            known = not token or _is_same(cookie, access.session()) or _is_same(bearer, token) or _is_same(shown, token)
+            return ANYONE if known else None
+        if users.header and _is_same(bearer, token):
+            return users.named(request.sole_header(users.header))
+        return next(map(users.with_token, filter(None, (bearer, shown, cookie))), None)
 
     def _find_login(self, request: _Request) -> tuple[str, str] | None:
         """Return where to go and the cookie to take along, for an address with the token in it."""
-        token = dict(request.query).get("token")
-        if token is None or request.is_api or not (self._find_user(request) or self._shows_token(request)):
+        token, users = request.shown_token, self._access.users
+        if not token or not (_is_same(token, self._access.token or "") if users is None else users.with_token(token)):
             return None
         # A path comes here unquoted: as it is, it could end the header, or hold what no header may.
         path = quote(request.path, safe="/", errors="surrogateescape")
@@ -249,6 +234,11 @@ class _Request(Request):
     def is_api(self) -> bool:
         """Whether a program asks, rather than a browser for a page."""
         return self.path.startswith(("/api/", "/mcp", "/openapi.json"))
+
+    @property
+    def shown_token(self) -> str:
+        """The token in the address of a page that is opened; "" where there is none."""
+        return "" if self.is_api or self.method != "GET" else dict(self.query).get("token", "")
 
     def header(self, name: str) -> str:
         """Return a header's value, the last; "" where there is none."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from almanaq.agent.linking.index import ValueMeaning
 from almanaq.agent.linking.link import Links, link
 from almanaq.agent.linking.spans import Span
 from almanaq.completion import complete_question
+from almanaq.connection import Connection
 from almanaq.encode import plain
 from almanaq.suql.catalog.terms import Term
 from almanaq.web.problems import from_utf16, utf16_length
-
-if TYPE_CHECKING:
-    from almanaq.connection import Connection
 
 _KINDS = ("table", "column", "value", "term")
 _MOST_MEANINGS, _LONGEST_VALUE = 8, 100

@@ -5,24 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from almanaq.errors import (
-    AlmanaqError,
-    BudgetExceeded,
-    DataError,
-    DeadlineExceeded,
-    InternalError,
-    MissingExtraError,
-    ModelCallError,
-    ModelError,
-    NotSupportedError,
-    ParameterError,
-    PrivateColumnError,
-    ProgrammingError,
-    QueryError,
-    SourceError,
-    UsageError,
-    near_names,
-)
+from almanaq import errors
+from almanaq.errors import AlmanaqError, QueryError, near_names
 from almanaq.jobs import Busy
 
 MEDIA_TYPE = "application/problem+json"
@@ -42,23 +26,14 @@ TITLES = {
     503: "Not available",
     504: "Out of time",
 }
-_STATUS: tuple[tuple[type[AlmanaqError], int], ...] = (
-    # The first class that an error is of counts.
-    (Busy, 429),
-    (ParameterError, 400),
-    (PrivateColumnError, 403),
-    (QueryError, 400),
-    (BudgetExceeded, 422),
-    (DeadlineExceeded, 504),
-    (ModelCallError, 502),
-    (ModelError, 503),
-    (SourceError, 503),
-    (UsageError, 422),
-    (MissingExtraError, 503),
-    (ProgrammingError, 400),
-    (NotSupportedError, 400),
-    (DataError, 400),
-    (InternalError, 503),
+_STATUS: tuple[tuple[int, tuple[type[AlmanaqError], ...]], ...] = (
+    # The first line that an error is of counts; any other is 503.
+    (429, (Busy,)),
+    (403, (errors.PrivateColumnError,)),
+    (400, (errors.ParameterError, QueryError, errors.ProgrammingError, errors.NotSupportedError, errors.DataError)),
+    (422, (errors.BudgetExceeded, errors.UsageError)),
+    (504, (errors.DeadlineExceeded,)),
+    (502, (errors.ModelCallError,)),
 )
 
 
@@ -138,19 +113,13 @@ def problem_of(error: BaseException, *, suql: str | None = None, partial: dict[s
         more["partial"] = partial
     if suql is not None:
         more["suql"] = suql
-    return Problem(status_of(error), type(error).__name__, message, more)
+    status = next((status for status, kinds in _STATUS if isinstance(error, kinds)), 503)
+    return Problem(error.status if isinstance(error, Refused) else status, type(error).__name__, message, more)
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
     """Return whether a piece of work failed because the process may hold no more memory, or begin no more threads."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "start new thread" in str(error))
-
-
-def status_of(error: AlmanaqError) -> int:
-    """Return the HTTP status of an error."""
-    if isinstance(error, Refused):
-        return error.status
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
 
 
 def _position(error: AlmanaqError, suql: str | None) -> dict[str, int] | None:

@@ -9,35 +9,27 @@ import json
 import re
 import urllib.parse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import pyarrow as pa
 from sqlglot import exp
 
 from almanaq.agent.responder import MORE_BELOW
+from almanaq.agent.response import Response
 from almanaq.charts.choose import DrawnKind, draw_columns
+from almanaq.connection import Connection
 from almanaq.display import label_column
-from almanaq.encode import CsvWriter, RecordCap, exact_numbers, plain
+from almanaq.encode import CsvWriter, RecordCap, exact_numbers, expected_record, plain
 from almanaq.errors import AlmanaqError, UsageError
 from almanaq.suql.catalog.lineage import origins
-from almanaq.suql.plan.estimate import Estimate
-from almanaq.suql.plan.estimate import columns_read as columns_of_plan
+from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.engine import Engine
+from almanaq.suql.execution.evidence import CitedTexts
+from almanaq.suql.result import Evidence, UnknownAnswer
 from almanaq.suql.result_values import python_rows
 from almanaq.suql.text_functions import is_model_call
 from almanaq.web.problems import NotFound, Refused
-from almanaq.web.store import read_parquet
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from almanaq.agent.response import Response
-    from almanaq.connection import Connection
-    from almanaq.models.protocols import Models
-    from almanaq.suql.catalog.relations import Catalog
-    from almanaq.suql.engine import Engine
-    from almanaq.suql.execution.evidence import CitedTexts
-    from almanaq.suql.result import Evidence, UnknownAnswer
-    from almanaq.web.store import Answer, Columns
-
+from almanaq.web.store import Answer, Columns, read_parquet
 
 CAP = RecordCap(size=1_000_000, cell=16_000, measure=lambda text: len(text.encode("utf-8", "surrogatepass")))
 """What a response may hold; its size is in bytes."""
@@ -181,7 +173,11 @@ def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -
     Args:
         tree: the query that gave the table, bound; its further columns are no concern of whoever sees the table.
     """
-    found = column_kinds(catalog, tree)[: table.num_columns]
+    select = tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    items = select.selects[: table.num_columns] if isinstance(select, exp.Select) else []
+    found = [_kind(catalog, item) for item in items]
     if len(found) != table.num_columns:
         found = ["structured"] * table.num_columns
     columns = []
@@ -194,8 +190,6 @@ def describe_columns(catalog: Catalog, tree: exp.Expr | None, table: pa.Table) -
 
 def type_name(kind: pa.DataType) -> str:
     """Return an Arrow type as PostgreSQL calls it."""
-    import pyarrow as pa
-
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return type_name(kind.value_type) + "[]"
     if pa.types.is_dictionary(kind):
@@ -213,15 +207,8 @@ def type_name(kind: pa.DataType) -> str:
     return _NAMES.get(str(kind), str(kind))
 
 
-def column_kinds(catalog: Catalog, tree: exp.Expr | None) -> list[str]:
-    """Return what each column of a bound query is made of."""
-    select = tree
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    return [_kind(catalog, item) for item in select.selects] if isinstance(select, exp.Select) else []
-
-
 def _kind(catalog: Catalog, item: exp.Expr) -> str:
+    """Return what a column of a bound query is made of."""
     if any(is_model_call(call) for call in item.find_all(exp.Anonymous)):
         return "answer"
     bare = item.unalias()
@@ -291,37 +278,9 @@ def may_see(connection: Connection, columns: Columns | None) -> bool:
 
 
 def estimate_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the plan of a query: its stages, and what `expected_record` says."""
+    """Return the plan of a query: its mark, its stages, and what `expected_record` says."""
     explanation = connection.explain(suql, parameters, dialect=connection.engine.dialect)
     stages = plain(explanation.to_json())
     parts = [suql, plain(list(parameters)), stages, connection.models.name]  # another plan has another mark
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
-    return {"plan": mark, "stages": stages, **expected_record(connection, suql, parameters)}
-
-
-def expected_record(connection: Connection, suql: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the figures of all stages together, and which columns a model on another machine would see.
-
-    The plan is the one that running the query takes: made once for both.
-    """
-    plan = connection.engine.plan(suql, parameters)
-    figures = list(connection.engine.expected(plan).values())
-    predicted = {
-        "rows": figures[-1].rows if figures else None,
-        "calls": sum(each.calls for each in figures),
-        "requests": sum(each.requests for each in figures),
-        "tokens": sum(each.tokens for each in figures),
-        "money": _money(connection.models, figures),
-    }
-    return {
-        "predicted": predicted,
-        "columns_sent": list(columns_of_plan(plan)) if connection.models.reader.remote else [],
-    }
-
-
-def _money(models: Models, figures: Sequence[Estimate]) -> float | None:
-    """Return dollars; 0 where calls cost nothing, None where their price is not known."""
-    if not models.reader.paid:
-        return 0.0
-    price = models.price
-    return None if price is None else round(sum(price.of(each.tokens, each.output_tokens) for each in figures), 6)
+    return {"plan": mark, "stages": stages, **expected_record(explanation)}

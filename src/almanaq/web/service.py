@@ -12,18 +12,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.accounts import Account, LastingBudget
+from almanaq.accounts import Account, AuditLog, LastingBudget, Ledger
 from almanaq.agent.checked import source_id
 from almanaq.agent.describe import describe, name_counted
 from almanaq.agent.queries import query_tree
-from almanaq.agent.response import Finished, QueryWritten, RowsFound
+from almanaq.agent.response import Finished, QueryWritten, Response, RowsFound
 from almanaq.bounded_dict import BoundedDict
-from almanaq.encode import event_record, exact_numbers, response_record, result_record, why_not_record
+from almanaq.connection import Connection
+from almanaq.encode import (
+    exact_numbers,
+    expected_record,
+    plain,
+    response_record,
+    result_record,
+    why_not_record,
+)
 from almanaq.engines.restricted import hash_rights
 from almanaq.errors import AlmanaqError, BudgetExceeded, SourceError
 from almanaq.event_loops import CancelToken
@@ -37,35 +46,11 @@ from almanaq.suql.execution.guards import call_budget
 from almanaq.suql.execution.report import Interrupted
 from almanaq.suql.result import Evidence, Result
 from almanaq.suql.text_functions import may_read_texts
+from almanaq.users import User
+from almanaq.web import records
 from almanaq.web.problems import Failed, NotFound, PlanChanged, Refused, problem_of
-from almanaq.web.records import (
-    CAP,
-    MOST_ROWS,
-    all_columns,
-    bind_query,
-    client_record,
-    columns_of_reply,
-    columns_read,
-    count_in_utf16,
-    describe_columns,
-    estimate_record,
-    expected_record,
-    lead_of,
-    may_see,
-)
-from almanaq.web.store import Answer, AnswerStore, new_id, pack_rows
+from almanaq.web.store import Answer, AnswerStore, Columns, new_id, pack_rows
 from almanaq.web.supervisor import Worker
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from almanaq.accounts import AuditLog, Ledger
-    from almanaq.agent.history import Turn
-    from almanaq.agent.response import Response
-    from almanaq.connection import Connection
-    from almanaq.users import User
-    from almanaq.web.store import AnswerStore, Columns
-
 
 _NO_CONVERSATION = "no such conversation (any more): leave out `conversation` to start a new one"
 _BUDGETS_KEPT = 100_000
@@ -89,19 +74,6 @@ class Limits:
     ask_above: int | None = 100
     at_once: int = 32
     waiting: int = 200
-
-
-@dataclass(frozen=True, slots=True)
-class KeptAnswer:
-    """What is kept of an answer; `columns` are those whose values it may show."""
-
-    id: str
-    kind: str
-    asked: str
-    record: dict[str, Any]
-    columns: Columns | None
-    table: pa.Table | None = None
-    evidence: Sequence[Sequence[Evidence]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +149,7 @@ class Service:
         connection = self.connection.for_user(user)
         rights = "" if connection is self.connection else f"-{hash_rights(connection.catalog)}"
         connection = self._connections.setdefault(rights, connection)
-        store = self.store.of_source(self.store.source + rights, partial(may_see, connection))
+        store = self.store.of_source(self.store.source + rights, partial(records.may_see, connection))
         account = Account(user, ledger, self.account.log)
         return Service(self.source, connection, store, self.limits, self.worker, account, self._server)
 
@@ -208,7 +180,7 @@ class Service:
                         elif isinstance(event, RowsFound):
                             emit("rows", _rows_event(event, cited))
                         else:
-                            emit(event.kind, _without_kind(event_record(event)))
+                            emit(event.kind, plain(event))
                             if isinstance(event, QueryWritten):
                                 self._emit_estimate(self.connection.agent.as_run(event.suql), emit)
                 return self._keep_reply(id, own, response, cited, earlier)
@@ -234,7 +206,7 @@ class Service:
             before = None if origin is None else self.store.get(origin.answer)
             if origin is not None and before is None:
                 raise NotFound("no such answer (any more): leave out `of`")
-            if plan is not None and estimate_record(self.connection, suql, params)["plan"] != plan:
+            if plan is not None and records.estimate_record(self.connection, suql, params)["plan"] != plan:
                 raise PlanChanged
             id, emit = new_id(), _ProgressEmitter(emit, suql)
             emit("start", {"id": id, "link": link(id)})
@@ -249,9 +221,9 @@ class Service:
                 except AlmanaqError as error:
                     known = self._describe_partial(error, params, cited)
                     raise Failed(problem_of(error, suql=suql, partial=known).record()) from error
-            tree = bind_query(self.connection.engine, suql, params)
+            tree = records.bind_query(self.connection.engine, suql, params)
             record = self._describe_result(result, tree, cited) | {"id": id, "link": link(id), "suql": suql, **more}
-            shown = columns_read(self.connection, tree, (*result.evidence, result.unknown))
+            shown = records.columns_read(self.connection, tree, (*result.evidence, result.unknown))
             columns: Columns | None = shown
             conversation = ""
             if origin is not None and before is not None:
@@ -260,8 +232,9 @@ class Service:
                 # It shows the question as well, which may name what only those who see that answer may know.
                 columns = None if before.columns is None else shown | before.columns
                 conversation = origin.conversation
-            kept = KeptAnswer(id, "sql", suql, record, columns, result.table, result.evidence)
-            return self._add_budgets_left(self._keep_answer(kept, cited, conversation, goes_on=bool(conversation)))
+            answer = Answer(id, conversation, "sql", suql, self.connection.models.name, record, columns=columns)
+            kept = self._keep(answer, cited, result.evidence, result.table, goes_on=bool(conversation))
+            return self._add_budgets_left(kept)
 
         return self.job(self._log("sql", work, query=suql), asked)
 
@@ -270,10 +243,9 @@ class Service:
 
         def work(_: Emit) -> dict[str, Any]:
             try:
-                found = exact_numbers(estimate_record(self.connection, suql, params))
+                found: dict[str, Any] = exact_numbers(records.estimate_record(self.connection, suql, params))
             except AlmanaqError as error:
                 raise Failed(problem_of(error, suql=suql).record()) from error
-            assert isinstance(found, dict)
             return found
 
         return Job(self._log("explain", work, query=suql), self.limits.deadline)
@@ -290,13 +262,13 @@ class Service:
                     raise Failed(problem_of(error, suql=suql).record()) from error
             record = why_not_record(found)
             for condition in record["conditions"]:
-                condition["evidence"] = [count_in_utf16(each, cited) for each in condition["evidence"]]
+                condition["evidence"] = [records.count_in_utf16(each, cited) for each in condition["evidence"]]
             id = new_id()
             record = {**record, "suql": suql, "key": exact_numbers(key), "id": id, "link": link(id)}
-            evidence = [condition.evidence for condition in found.conditions]
             # The key may name columns that the query does not.
-            columns = all_columns(self.connection)
-            return self._keep_answer(KeptAnswer(id, "why-not", suql, record, columns, evidence=evidence), cited)
+            columns, model = records.all_columns(self.connection), self.connection.models.name
+            answer = Answer(id, "", "why-not", suql, model, record, columns=columns)
+            return self._keep(answer, cited, [condition.evidence for condition in found.conditions])
 
         return self.job(self._log("why-not", work, query=suql))
 
@@ -354,21 +326,22 @@ class Service:
         """Keep a reply and give its record; one that failed is remembered, and ends the job with its error."""
         connection, columns, tree = self.connection, [], None
         if response.suql is not None:
-            tree = bind_query(connection.engine, connection.agent.as_run(response.suql))
+            tree = records.bind_query(connection.engine, connection.agent.as_run(response.suql))
         if response.table is not None and response.suql is not None:
-            columns = describe_columns(connection.catalog, tree, response.table)
+            columns = records.describe_columns(connection.catalog, tree, response.table)
         named = {"id": id, "conversation": conversation, "link": link(id), "question": response.question}
         named |= {"asked": response.asked} if response.asked else {}
-        record = client_record(response_record(response), cited, columns, len(response.rows)) | named
-        record |= {"keys": _row_keys(response, len(record["rows"])), "lead": lead_of(record)}
+        record = records.client_record(response_record(response), cited, columns, len(response.rows)) | named
+        record |= {"keys": _row_keys(response, len(record["rows"])), "lead": records.lead_of(record)}
         record |= {"stopped": True} if response.stopped else {}
-        shown = columns_of_reply(connection, response, tree)
+        shown = records.columns_of_reply(connection, response, tree)
         # A later turn may repeat what an earlier one showed.
         known = [each.columns for each in earlier]
         carried = None if None in known else shown.union(*(each for each in known if each is not None))
         asked = response.asked or response.question
-        kept = KeptAnswer(id, "ask", asked, record, carried, response.table, response.evidence)
-        record = self._keep_answer(kept, cited, conversation, response.turn(), goes_on=bool(earlier))
+        model, turn = connection.models.name, response.turn()
+        answer = Answer(id, conversation, "ask", asked, model, record, turn=turn, columns=carried)
+        record = self._keep(answer, cited, response.evidence, response.table, goes_on=bool(earlier))
         if response.error is not None:
             own = {name: record[name] for name in (*named, "not_kept") if name in record}
             sure = self._describe_partial(response.error, (), cited)
@@ -386,18 +359,18 @@ class Service:
         found = getattr(error, "partial", None) if isinstance(error, BudgetExceeded) else None
         if not isinstance(found, Result):
             return None
-        return self._describe_result(found, bind_query(self.connection.engine, found.suql, params), cited)
+        return self._describe_result(found, records.bind_query(self.connection.engine, found.suql, params), cited)
 
     def _describe_result(self, result: Result, tree: exp.Expr | None, cited: CitedTexts) -> dict[str, Any]:
-        columns = describe_columns(self.connection.catalog, tree, result.table)
-        return client_record(result_record(result, MOST_ROWS), cited, columns, len(result))
+        columns = records.describe_columns(self.connection.catalog, tree, result.table)
+        return records.client_record(result_record(result, records.MOST_ROWS), cited, columns, len(result))
 
-    def _keep_answer(
+    def _keep(
         self,
-        kept: KeptAnswer,
+        answer: Answer,
         cited: CitedTexts,
-        conversation: str = "",
-        turn: Turn | None = None,
+        evidence: Sequence[Sequence[Evidence]],
+        table: pa.Table | None = None,
         *,
         goes_on: bool = False,
     ) -> dict[str, Any]:
@@ -406,32 +379,29 @@ class Service:
         Gives its record. One that cannot be kept was paid for all the same, and is given: without a link, and saying
         why.
         """
-        record, rows = kept.record, None
-        if kept.table is not None:
-            rows, count = pack_rows(kept.table)
-            if count < kept.table.num_rows:
-                record = {**record, "rows_kept": count}
-        places = {(each.relation, each.key, each.column, each.passage) for row in kept.evidence for each in row}
+        if table is not None:
+            rows, count = pack_rows(table)
+            part = {"rows_kept": count} if count < table.num_rows else {}
+            answer = replace(answer, rows=rows, record=answer.record | part)
+        places = {(each.relation, each.key, each.column, each.passage) for row in evidence for each in row}
         texts = {place: cited.texts[place] for place in places if place in cited.texts}
-        model = self.connection.models.name
-        answer = Answer(kept.id, conversation, kept.kind, kept.asked, model, record, rows, turn, columns=kept.columns)
         try:
             with self._keeping:
-                if not self._under_way.get(conversation, True):
+                if not self._under_way.get(answer.conversation, True):
                     raise NotFound("the conversation was deleted in the meantime")
                 self.store.put(answer, texts, goes_on=goes_on)
         except (SourceError, NotFound) as error:
             gone = {"id": None, "link": None, "not_kept": str(error)}
             # A conversation that was not kept cannot be continued.
-            return record | gone | ({} if goes_on or not conversation else {"conversation": None})
-        return record
+            return answer.record | gone | ({} if goes_on or not answer.conversation else {"conversation": None})
+        return answer.record
 
     def _emit_estimate(self, suql: str, emit: Emit, params: Sequence[Any] = ()) -> None:
         """Emit the expected cost of a query that reads texts; running it reports what is wrong with it."""
         if not may_read_texts(suql):
             return
         try:
-            found = expected_record(self.connection, suql, params)
+            found = expected_record(self.connection.explain(suql, params, dialect=self.connection.engine.dialect))
         except AlmanaqError:
             return
         if found["predicted"]["calls"]:
@@ -478,14 +448,10 @@ def _row_keys(response: Response, shown: int) -> list[dict[str, Any]] | None:
 
 def _rows_event(event: RowsFound, cited: CitedTexts) -> dict[str, Any]:
     """Return the rows of a reply as an event, as many as fit."""
-    record = _without_kind(event_record(event))
-    rows = CAP.fit(exact_numbers(record["rows"])).rows
-    evidence = [[count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
+    record = plain(event)
+    rows = records.CAP.fit(exact_numbers(record["rows"])).rows
+    evidence = [[records.count_in_utf16(each, cited) for each in row] for row in record["evidence"][: len(rows)]]
     return {"columns": record["columns"], "rows": rows, "evidence": evidence, "rows_total": len(event.rows)}
-
-
-def _without_kind(record: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name != "kind"}
 
 
 FILE = "answers.sqlite"
@@ -514,6 +480,6 @@ def open_service(
     shown = redact_address(source) if "://" in source else source
     file = None if store_mb is None else default_cache_folder() / FILE
     store = AnswerStore(
-        file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(may_see, connection)
+        file, source_id(source), most_bytes=(store_mb or MOST_MB) * 1_000_000, sees=partial(records.may_see, connection)
     )
     return Service(shown, connection, store, limits or Limits(), worker or Worker(), Account(log=log))

@@ -67,7 +67,6 @@ class OpenConnections:
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self._open: dict[GuardedProtocol, None] = {}
-        self._of_address: Counter[str] = Counter()
         self._closed: Counter[str] = Counter()
         self._told = -_MINUTE
 
@@ -89,31 +88,29 @@ class OpenConnections:
 
     def enter(self, connection: GuardedProtocol) -> None:
         """Take in a connection; where that is one too many, the one that has waited longest for a request goes."""
-        address, limits = connection.address, self.limits
-        if address is not None:
-            if self._of_address[address] >= limits.of_address:
-                self._make_room((each for each in self._open if each.address == address), "too many from one address")
-            elif len(self._open) >= limits.in_all:
+        if connection.address is not None:
+            alike = self._find_alike(connection)
+            if len(alike) >= self.limits.of_address:
+                self._make_room(alike, "too many from one address")
+            elif len(self._open) >= self.limits.in_all:
                 self._make_room(self._open, "too many in all")
-            self._of_address[address] += 1
         self._open[connection] = None
 
     def leave(self, connection: GuardedProtocol) -> None:
         """Forget a connection that has ended."""
-        if connection in self._open:
-            del self._open[connection]
-            if connection.address is not None:
-                self._of_address[connection.address] -= 1
-                if not self._of_address[connection.address]:
-                    del self._of_address[connection.address]
+        self._open.pop(connection, None)
 
     def is_full(self, connection: GuardedProtocol) -> bool:
         """Return whether there is no room for a connection that was just taken in, as nobody gave way."""
-        address = connection.address
-        full = len(self._open) > self.limits.in_all or self._of_address[address or ""] > self.limits.of_address
-        if address is not None and full:
-            self._closed["refused: all others are busy"] += 1
-        return address is not None and full
+        limits = self.limits
+        full = len(self._open) > limits.in_all or len(self._find_alike(connection)) > limits.of_address
+        if connection.address is None or not full:
+            return False
+        self._closed["refused: all others are busy"] += 1
+        return True
+
+    def _find_alike(self, connection: GuardedProtocol) -> list[GuardedProtocol]:
+        return [each for each in self._open if each.address == connection.address]
 
     def _make_room(self, among: Iterable[GuardedProtocol], why: str) -> None:
         waiting = [each for each in among if each.address is not None and each.phase == "head"]
@@ -124,11 +121,10 @@ class OpenConnections:
             oldest.transport.abort()
 
     def _end_late(self, connection: GuardedProtocol, now: float) -> None:
-        limit = {"head": self.limits.head, "body": self.limits.body, "reading": self.limits.reading}
         phase = connection.look(now)
-        if phase not in limit or now - connection.since <= limit[phase]:
+        if phase not in _WHY or now - connection.since <= (limit := getattr(self.limits, phase)):
             return
-        self._closed[f"after {limit[phase]:g} s: {_WHY[phase]}"] += 1
+        self._closed[f"after {limit:g} s: {_WHY[phase]}"] += 1
         if phase == "head" and connection.has_begun:
             connection.transport.write(_TOO_LATE)
             connection.transport.close()

@@ -21,10 +21,11 @@ from almanaq.charts.choose import DrawnKind
 from almanaq.display import visible
 from almanaq.errors import AlmanaqError
 from almanaq.web.about import about_record, describe_table, list_tables, sample_questions
-from almanaq.web.boards import Board, Boards
+from almanaq.web.boards import Boards
 from almanaq.web.problems import NotFound, Refused
 from almanaq.web.records import bind_query, draw_kept, name_file
 from almanaq.web.service import Service
+from almanaq.web.store import Answer
 from almanaq.web.verdicts import Verdicts
 
 
@@ -96,14 +97,14 @@ def pages(service: Service, bench: ReportPages | None = None) -> APIRouter:
 
     @router.get("/boards/{name}")
     async def board(name: str) -> Response:
-        shown = await asyncio.to_thread(lambda: describe_board(boards, boards.get(name)))
-        return await page("board.html", **shown)
+        shown = await asyncio.to_thread(lambda: boards.record(boards.get(name)))
+        return await page("board.html", board=shown, items=shown["items"])
 
     @router.get("/boards/{name}/export")
     async def export(name: str) -> Response:
         found = await asyncio.to_thread(boards.get, name)
         text = await asyncio.to_thread(export_board, boards, found)
-        headers = name_file(found.title or name, found.made, "html")
+        headers = name_file(found.record["title"] or name, found.made, "html")
         return Response(text.encode("utf-8", "replace"), media_type="text/html; charset=utf-8", headers=headers)
 
     @router.get("/a/{id}")
@@ -180,16 +181,10 @@ def _templates() -> Environment:
     return made
 
 
-def describe_board(boards: Boards, board: Board) -> dict[str, Any]:
-    """Return what a template shows of a board."""
-    return {"board": board, "items": boards.record(board)["items"]}
-
-
-def export_board(boards: Boards, board: Board) -> str:
+def export_board(boards: Boards, board: Answer) -> str:
     """Return a board as one HTML file without scripts, which needs no server."""
-    shown = describe_board(boards, board)
-    style = Markup(assets()["export.css"].decode())
-    return _templates().get_template("export.html").render(style=style, **shown)
+    shown, style = boards.record(board), Markup(assets()["export.css"].decode())
+    return _templates().get_template("export.html").render(style=style, board=shown, items=shown["items"])
 
 
 def _draw_chart(record: dict[str, Any]) -> Markup:

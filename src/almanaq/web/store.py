@@ -20,7 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from almanaq.agent.history import Shown, Turn
 from almanaq.encode import plain
@@ -28,10 +30,6 @@ from almanaq.errors import SourceError
 from almanaq.models.private_files import UNUSABLE, open_sqlite
 from almanaq.suql.execution.evidence import Place
 from almanaq.web.problems import NotFound
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 Columns = frozenset[tuple[str, str]]
 """Columns of a source: (relation, column)."""
@@ -105,8 +103,6 @@ def pack_rows(table: pa.Table) -> tuple[bytes, int]:
 
     Types that Parquet lacks become text.
     """
-    import pyarrow as pa
-
     for number, one in enumerate(table.schema):
         if one.type == pa.month_day_nano_interval() or pa.types.is_duration(one.type):
             texts = pa.array([plain(value) for value in table.column(number).to_pylist()], pa.string())

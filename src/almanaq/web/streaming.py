@@ -27,18 +27,36 @@ async def run_job(runner: JobRunner, job: Job, request: Request) -> Response:
     events = _with_problems(runner.run(job, last_only=not streamed))
     if streamed:
         return EventStream(events)
-    collecting = asyncio.ensure_future(_await_last(events))
-    gone = asyncio.ensure_future(_await_disconnect(request.receive))
-    try:
-        await asyncio.wait((collecting, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not collecting.done():
-            return Response(status_code=_NOBODY)
-        name, data = collecting.result()
-    finally:
-        collecting.cancel()
-        gone.cancel()
-        await asyncio.gather(collecting, gone, return_exceptions=True)
-    return problem_response(data) if name == "error" else Document(data)
+    last: Event | None = None
+    async with aclosing(cast(Any, _follow(events, request.receive))) as seen:
+        async for event in seen:
+            last = event or last
+    if last is None or last[0] not in ("response", "error"):
+        return Response(status_code=_NOBODY)
+    return problem_response(last[1]) if last[0] == "error" else Document(last[1])
+
+
+async def _follow(events: AsyncIterator[Event], receive: Receive) -> AsyncIterator[Event | None]:
+    """Yield events until the last or until the client goes, which ends the work; None while nothing happens."""
+    gone = asyncio.ensure_future(_await_disconnect(receive))
+    following: asyncio.Future[Event | None] | None = None
+    async with aclosing(cast(Any, events)) as each:
+        try:
+            while True:
+                following = following or asyncio.ensure_future(anext(each, None))
+                both = (following, gone)
+                done, _ = await asyncio.wait(both, timeout=_KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
+                event = None
+                if following in done:
+                    event, following = following.result(), None
+                if event is None and done:  # the last was given, or nobody is there
+                    return
+                yield event
+        finally:
+            gone.cancel()
+            if following is not None:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
 
 
 async def _with_problems(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -95,28 +113,9 @@ class EventStream(Response):
         """Send the events until the last, or until the client goes."""
         del scope
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_await_disconnect(receive))
-        following: asyncio.Future[Event | None] | None = None
-        async with aclosing(cast(Any, self._events)) as events:
-            try:
-                while True:
-                    following = following or asyncio.ensure_future(anext(events, None))
-                    both = (following, gone)
-                    done, _ = await asyncio.wait(both, timeout=_KEEP_ALIVE, return_when=asyncio.FIRST_COMPLETED)
-                    if gone in done:
-                        return
-                    if following in done:
-                        event, following = following.result(), None
-                        if event is None:
-                            break
-                    await send(
-                        {"type": "http.response.body", "body": _write_event(event if done else None), "more_body": True}
-                    )
-            finally:
-                gone.cancel()
-                if following is not None:
-                    following.cancel()
-                    await asyncio.gather(following, return_exceptions=True)
+        async with aclosing(cast(Any, _follow(self._events, receive))) as seen:
+            async for event in seen:
+                await send({"type": "http.response.body", "body": _write_event(event), "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -126,13 +125,6 @@ def _write_event(event: Event | None) -> bytes:
         return b": waiting\n\n"
     name, data = event
     return f"event: {name}\ndata: {json.dumps(data, allow_nan=False, separators=(',', ':'))}\n\n".encode()
-
-
-async def _await_last(events: AsyncIterator[Event]) -> Event:
-    async with aclosing(cast(Any, events)) as each:
-        async for event in each:
-            last = event
-    return cast(Event, last)
 
 
 async def _await_disconnect(receive: Receive) -> None:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from almanaq.connection import Connection
 from almanaq.errors import QueryError
 from almanaq.web.problems import NotFound
 from almanaq.web.store import (
@@ -25,9 +26,6 @@ from almanaq.web.store import (
     verdicts_of,
     verdicts_on,
 )
-
-if TYPE_CHECKING:
-    from almanaq.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +228,11 @@ def export_tests(store: AnswerStore, source: str, model: str) -> str:
         answer = store.get(verdict.answer)
         if answer is None or answer.kind != "ask" or answer.turn is None:
             continue
-        checks = _checks(verdict, answer)
-        if not checks:
-            continue
         turns = store.turns(answer.conversation)
         turns = turns[: turns.index(answer.turn) + 1] if answer.turn in turns else (answer.turn,)
         asked = ", ".join(repr(turn.question) for turn in turns)
         name = "_".join(re.findall(r"[a-z0-9]+", answer.asked.lower()))[:50] or "question"
-        lines = [f"def test_{number:03}_{name}(con):", f"    reply = reply_to(con, {asked})", *checks]
+        lines = [f"def test_{number:03}_{name}(con):", f"    reply = reply_to(con, {asked})", *_checks(verdict, answer)]
         parts.append("\n".join(lines) + "\n")
     return "\n\n".join(parts)
 
@@ -246,27 +241,21 @@ def _checks(verdict: Verdict, answer: Answer) -> list[str]:
     """Return the lines that fail where the reply is not as the verdict says."""
     about, wrong = verdict.about, verdict.verdict == "wrong"
     expected = verdict.body.get("expected") or {}
-    lines = [f"    # {line}" for line in str(verdict.body.get("note") or "").splitlines()]
     if about["kind"] in ("row", "missing") and about.get("key"):
         absent = wrong == (about["kind"] == "row")
-        return [*lines, f"    assert {'not ' if absent else ''}holds(reply, {about['key']!r})"]
-    if about["kind"] == "quote" and about.get("evidence"):
+        checks = [f"assert {'not ' if absent else ''}holds(reply, {about['key']!r})"]
+    elif about["kind"] == "quote" and about.get("evidence"):
         place = tuple(about["evidence"].get(name) for name in ("relation", "key", "column", "passage", "quote"))
-        return [*lines, f"    assert {place!r} {'not in' if wrong else 'in'} quotes(reply)"]
-    keys = expected.get("keys") if wrong else answer.record.get("keys")
-    if expected.get("suql"):
-        return [
-            *lines,
-            f"    right = con.sql({expected['suql']!r})",
-            "    assert sorted(map(str, reply.rows)) == sorted(map(str, right.rows))",
-        ]
-    if keys is not None:
-        return [
-            *lines,
-            f"    keys = {keys!r}",
-            "    assert len(reply.rows) == len(keys)",
-            "    assert all(holds(reply, key) for key in keys)",
-        ]
-    if wrong:
-        return [*lines, f"    assert reply.suql != {answer.record.get('suql')!r}"]
-    return [*lines, f"    assert reply.status == {answer.record.get('status')!r}"]
+        checks = [f"assert {place!r} {'not in' if wrong else 'in'} quotes(reply)"]
+    elif expected.get("suql"):
+        same = "assert sorted(map(str, reply.rows)) == sorted(map(str, right.rows))"
+        checks = [f"right = con.sql({expected['suql']!r})", same]
+    elif (keys := expected.get("keys") if wrong else answer.record.get("keys")) is not None:
+        all_there = "assert all(holds(reply, key) for key in keys)"
+        checks = [f"keys = {keys!r}", "assert len(reply.rows) == len(keys)", all_there]
+    elif wrong:
+        checks = [f"assert reply.suql != {answer.record.get('suql')!r}"]
+    else:
+        checks = [f"assert reply.status == {answer.record.get('status')!r}"]
+    notes = (f"# {line}" for line in str(verdict.body.get("note") or "").splitlines())
+    return [f"    {line}" for line in (*notes, *checks)]

@@ -181,7 +181,7 @@ def _columns_found(reading: Reading, world: World) -> Found | None:
 
     Of one figure, itself and the rows that it is of: two figures may be equal by chance.
     """
-    spec, figures = reading.spec, ()
+    spec, figures = reading.spec, tuple[str, ...]()
     if world.run is None or any(map(has_text, spec.expressions())):
         return None
     try:

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
 from almanaq.agent.linking.words import singular
-from almanaq.agent.queries import query_tree
+from almanaq.agent.queries import query_tree, to_sql
 from almanaq.text.sql_literals import is_plain
 
 TITLE = "title"
@@ -85,16 +85,6 @@ def one_of(column: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
     if len(values) == 1:
         return exp.EQ(this=column, expression=values[0])
     return exp.In(this=column, expressions=list(values))
-
-
-def is_missing(column: exp.Expr) -> exp.Expr:
-    """Return the condition that there is no value."""
-    return exp.Is(this=column, expression=exp.Null())
-
-
-def is_there(column: exp.Expr) -> exp.Expr:
-    """Return the condition that there is a value."""
-    return exp.Not(this=is_missing(column))
 
 
 def like(column: exp.Expr, form: str, value: str) -> exp.Expr:
@@ -180,12 +170,7 @@ class QuerySpec:
 
 def write_spec(spec: QuerySpec, graph: JoinGraph, dialect: str) -> str:
     """Return a spec as one SELECT; raises KeyError where a relation cannot be reached."""
-    return to_text(select_of(spec, graph), dialect)
-
-
-def to_text(tree: exp.Expr, dialect: str) -> str:
-    """Return a tree as SQL."""
-    return tree.sql(dialect, normalize_functions=False)
+    return to_sql(select_of(spec, graph), dialect)
 
 
 def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
@@ -375,7 +360,7 @@ def without_limit(suql: str, dialect: str) -> str:
         return suql
     whole = tree.copy()
     whole.set("limit", None)
-    return to_text(whole, dialect)
+    return to_sql(whole, dialect)
 
 
 def is_cut(suql: str, found: int, dialect: str) -> bool:
@@ -393,4 +378,4 @@ def count_all(suql: str, found: int, dialect: str) -> str | None:
         return None
     counting = tree.select(count(), append=False)
     counting.set("limit", None)
-    return to_text(counting, dialect)
+    return to_sql(counting, dialect)

@@ -23,6 +23,7 @@ from almanaq.engines.duckdb.trees import (
     Node,
     copy_node,
     flatten_joins,
+    functions_in,
     integer,
     needs_split,
     number_groups,
@@ -138,6 +139,8 @@ class DuckDBLanguage:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
         if not isinstance(statement.tree, dict) or prefix.count("part_") > 1:
             return
+        if "alias" in functions_in(walk(statement.tree)):
+            raise UnsupportedError("alias() tells how a query is written: it is not supported beside text functions")
         for stops in (True, False):
             with self._lock:
                 reader = self._reader()

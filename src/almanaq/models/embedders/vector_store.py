@@ -48,16 +48,13 @@ class VectorStore:
 
     def question_vectors(self, texts: Sequence[str]) -> Vectors:
         """Return the unit vectors of questions. Raises as `vectors` does."""
-        return self._vectors(texts, "question")
+        return self.vectors(texts, "question")
 
-    def vectors(self, texts: Sequence[str]) -> Vectors:
+    def vectors(self, texts: Sequence[str], kind: Kind = "document") -> Vectors:
         """Return the unit vectors of documents, shape (len(texts), dimensions); equal texts are embedded once.
 
         Those of a `cheap` embedder are not stored. Raises SourceError for the file, ModelError for the embedder.
         """
-        return self._vectors(texts, "document")
-
-    def _vectors(self, texts: Sequence[str], kind: Kind) -> Vectors:
         if getattr(self.embedder, "cheap", False):
             return _embed(self.embedder, texts, kind)
         keys = self._keys(texts, kind)

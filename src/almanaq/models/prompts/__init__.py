@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 from almanaq.event_loops import set_within
 from almanaq.models.protocols import Message, Prompt
@@ -77,22 +78,15 @@ class PromptFile:
     render_user: Callable[..., str]
     turns: tuple[Message, ...] = ()
 
-    def prompt(
-        self,
-        values: Mapping[str, object],
-        *,
-        schema: Mapping[str, object] | None = None,
-        max_output_tokens: int = 1024,
-        token: str | None = None,
-    ) -> Prompt:
-        """Return the request for these values; `token` fixes the fence, for tests."""
+    def prompt(self, values: Mapping[str, object], *, token: str | None = None, **settings: Any) -> Prompt:
+        """Return the request for these values, with `settings` of a Prompt; `token` fixes the fence, for tests."""
         fence = token or draw_fence()
         messages = (
             Message("system", self.render_system(**values, fence=fence).strip()),
             *self.turns,
             Message("user", self.render_user(**values, fence=fence).strip()),
         )
-        return Prompt(self.name, self.version, messages, schema, max_output_tokens, fence)
+        return Prompt(self.name, self.version, messages, fence=fence, **settings)
 
     def frame(self, values: Mapping[str, object], count: int, schema: Mapping[str, object]) -> Frame:
         """Return the prompt filled in but for its fence and the `count` passages that it shows."""
@@ -113,29 +107,13 @@ class Frame:
     schema: Mapping[str, object]
     schema_text: str
 
-    def prompt(
-        self,
-        passages: Sequence[str],
-        *,
-        max_output_tokens: int = 1024,
-        token: str | None = None,
-        verdict: bool = False,
-        usual_output_tokens: int | None = None,
-    ) -> Prompt:
+    def prompt(self, passages: Sequence[str], *, token: str | None = None, **settings: Any) -> Prompt:
         """Return the request that `PromptFile.prompt` gives for these passages."""
         fence = token or draw_fence()
         open_ = {"0": fence} | {str(number): escape(text) for number, text in enumerate(passages, 1)}
         messages = Message("system", _fill(self.system, open_)), Message("user", _fill(self.user, open_))
         return Prompt(
-            self.name,
-            self.version,
-            messages,
-            self.schema,
-            max_output_tokens,
-            fence,
-            verdict=verdict,
-            usual_output_tokens=usual_output_tokens,
-            schema_text=self.schema_text,
+            self.name, self.version, messages, self.schema, fence=fence, schema_text=self.schema_text, **settings
         )
 
 

@@ -234,7 +234,8 @@ def _exchange(turn: FollowUp) -> Edit | None:
     gone = [*one, *(c for c, col in equal if col is not None and plain(col) in new.groups)]
     merged = spec.with_conditions(c for c in conditions if c not in gone)
     which = spec.measures == (count(),) and turn.match("which") is not None
-    of_rows = spec.measures and not spec.groups and not new.gives_figures and (which or new.columns or new.order)
+    columns = new.columns and any(span.kind == "column" for span in cover)  # not all that a row is shown with
+    of_rows = spec.measures and not spec.groups and not new.gives_figures and (which or columns or new.order)
     merged = (of_rows and list_rows(merged, world)) or list_kinds_as_rows(merged, new, world)
     made = replace_parts(merged, new, world)
     named = new.conditions or new.measures or new.groups or new.order or new.columns
