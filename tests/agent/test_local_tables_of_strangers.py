@@ -29,7 +29,7 @@ ONE_TABLE = {"regatta": TABLES["regatta"]}
 
 FROSTS = {
     "frost_log": {
-        "day": [f"2024-0{month}-{day:02}" for month in (1, 2) for day in (3, 9, 17, 26)],
+        "stamp": [date(2024, month, day) for month in (1, 2) for day in (3, 9, 17, 26)],
         "temp_max": [4, 2, 7, 1, 3, 8, 5, 6],
         "temp_min": [-9, -6, -4, -2, -7, -1, -3, -8],
         "sleet": [3.0, 0.5, 1.2, 0.1, 2.2, 0.2, 0.9, 0.4],
@@ -39,8 +39,8 @@ FROSTS = {
 PUPS = {
     "pups": {
         "litter": ["031", "032", "031", "033", "032", "033", "034"],
-        "pupWeight": [410, 395, 388, 402, 421, 377, 390],
         "damWeight": [9100, 8700, 9100, 8800, 8700, 8800, 9000],
+        "pupWeight": [410, 395, 388, 402, 421, 377, 390],
         "sire": [400, 398, 391, 399, 430, 370, 385],
         "sex": ["m", "f", "m", "f", "m", "f", "m"],
     }
@@ -421,10 +421,8 @@ WRECKS = {
         (FROSTS, "how many frosts were there with fog (sky = fog)?", "SELECT 3"),
         (PUPS, "heaviest pup", "SELECT '032', 421"),
         (PUPS, "how many pups are heavier than their sire?", "SELECT 4"),
-        (PUPS, "show the pups of litter 031", "SELECT unnest([410, 388])"),
         (PUPS, "median weight of daughters", "SELECT 395.0"),
-        (MOSSES, "what is the height of Cup Moss?", "SELECT 5"),
-        (MOSSES, "which glens is Star Moss in?", "SELECT unnest(['Arden', 'Brock'])"),
+        (MOSSES, "what is the height of Star Moss?", "SELECT 3"),
         (MOSSES, "finds of Star Moss", "SELECT unnest(['Star Moss', 'Star Moss']), unnest(['Arden', 'Brock'])"),
     ],
 )
