@@ -242,8 +242,6 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
         if token.folded in ("more", "fewer") and either:  # "more in A or B?", "do A or B have more?"
             extreme = "most" if token.folded == "more" else "least"
             yield Span(first, first + 1, "superlative", (Superlative(extreme, limit=2),), 0.9, "either")
-        elif token.folded in ("more", "fewer") and token.folded in folded[:first] and folded[first - 1] == "or":
-            yield Span(first, first + 1, "silent", (), 0.9)  # "are there more A or more B?"
         measured = known.measured_by(token.folded) if token.folded.endswith("est") else None
         if measured:
             yield from _ranked(tokens, first, first + 1, Superlative("measured", measured))
@@ -260,7 +258,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
 
 def orders(tokens: Sequence[Token]) -> Iterator[Span]:
     """Yield "most first", "youngest first": in what direction groups or rows are put, and what that measures."""
-    for span in (each for each in superlatives(tokens[:-1]) if each.kind == "superlative"):
+    for span in superlatives(tokens[:-1]):
         meant: Superlative = span.meanings[0]
         placed = span.last - span.first < 4 and (span.first or span.last + 2 >= len(tokens))
         if tokens[span.last].folded != "first" or meant.limit is not None or not placed:

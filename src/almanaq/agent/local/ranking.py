@@ -124,12 +124,6 @@ class Ranking(Figures):
                 down = not down
         else:
             by_number = meant.extreme in ("most", "least")
-            kinds = self._subject() if meant.extreme == "top" and k is not None else None
-            if kinds is not None and kinds[1] is not None and kinds[0] == k and kinds[1].is_category:
-                measured = any(c.is_measurable for c in self.world.columns(self.main.name))
-                self.choices.doubt(0.6 if measured else 0.95, "the top by their number")  # "top 3 shapes"
-                self._rank_groups(self._number_of_rows(), down, meant)
-                return
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
             alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
