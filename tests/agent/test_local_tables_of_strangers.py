@@ -27,6 +27,37 @@ TABLES = {
 }
 ONE_TABLE = {"regatta": TABLES["regatta"]}
 
+FROSTS = {
+    "frost_log": {
+        "stamp": [date(2024, month, day) for month in (1, 2) for day in (3, 9, 17, 26)],
+        "temp_max": [4, 2, 7, 1, 3, 8, 5, 6],
+        "temp_min": [-9, -6, -4, -2, -7, -1, -3, -8],
+        "sleet": [3.0, 0.5, 1.2, 0.1, 2.2, 0.2, 0.9, 0.4],
+        "sky": ["clear", "clear", "fog", "hail", "fog", "hail", "clear", "fog"],
+    }
+}
+PUPS = {
+    "pups": {
+        "litter": ["031", "032", "031", "033", "032", "033", "034"],
+        "damWeight": [9100, 8700, 9100, 8800, 8700, 8800, 9000],
+        "pupWeight": [410, 395, 388, 402, 421, 377, 390],
+        "sire": [400, 398, 391, 399, 430, 370, 385],
+        "sex": ["m", "f", "m", "f", "m", "f", "m"],
+    }
+}
+MOSSES = {
+    "mosses": {
+        "id": ["star-moss", "cup-moss", "fern-moss", "silk-moss"],
+        "name": ["Star Moss", "Cup Moss", "Fern Moss", "Silk Moss"],
+        "height": [3, 5, 9, 2],
+        "relative_id": ["cup-moss", "star-moss", None, "fern-moss"],
+    },
+    "finds": {
+        "moss_id": ["star-moss", "star-moss", "cup-moss", "silk-moss", "fern-moss"],
+        "glen": ["Arden", "Brock", "Arden", "Brock", "Tarn"],
+    },
+}
+
 
 def queries(tables, question):
     with almanaq.connect(tables, model="local") as con:
@@ -383,10 +414,23 @@ WRECKS = {
         (MUGS, "how many full mugs are there?", "SELECT 3"),
         (MUGS, "mugs that Ada made", "SELECT unnest(['M1', 'M2'])"),
         (MUGS, "mugs on High Street", "SELECT unnest(['M2', 'M4'])"),
+        (FROSTS, "how many days were foggy?", "SELECT 3"),
+        (FROSTS, "coldest day", "SELECT DATE '2024-01-03', -9"),
+        (FROSTS, "warmest day on record", "SELECT DATE '2024-02-09', 8"),
+        (FROSTS, "top 2 sleetiest days", "SELECT unnest([DATE '2024-01-03', DATE '2024-02-03'])"),
+        (FROSTS, "how many frosts were there with fog (sky = fog)?", "SELECT 3"),
+        (PUPS, "heaviest pup", "SELECT '032', 421"),
+        (PUPS, "how many pups are heavier than their sire?", "SELECT 4"),
+        (PUPS, "median weight of daughters", "SELECT 395.0"),
+        (MOSSES, "what is the height of Star Moss?", "SELECT 3"),
+        (MOSSES, "finds of Star Moss", "SELECT unnest(['Star Moss', 'Star Moss']), unnest(['Arden', 'Brock'])"),
     ],
 )
 def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
-    """Numbers of rows, signs, spellings of yes, units, amounts of zero, two years, and what has none."""
+    """Numbers of rows, signs, spellings of yes, units, amounts of zero, two years, and what has none.
+
+    Days that are the rows, amounts of the rows' own noun, and what a name and a code say of the same row.
+    """
     with almanaq.connect(tables, model="local") as con:
         want = con.sql(gold).rows
         reply = con.ask(question)
@@ -482,6 +526,7 @@ def test_amounts_of_many_rows_may_mean_their_sum():
 def test_things_without_such_rows_are_offered():
     """A trunk that was never leased out is among those that have no scratched lease."""
     assert any("NOT trunk IN" in each for each in queries(TRUNKS, "trunks without scratched leases")[1:])
+    assert any("NOT litter IN" in each for each in queries(PUPS, "litters with no sons")[1:])
 
 
 @pytest.mark.parametrize(

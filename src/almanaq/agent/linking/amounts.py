@@ -125,6 +125,9 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
         if i and tokens[i - 1].folded in _CURRENCIES:
             first, unit = i - 1, unit or tokens[i - 1].folded
         ordinal = token.folded[-2:] in ("st", "nd", "rd", "th") and token.folded[:1].isdigit()
+        if unit and last < len(tokens) and (measured := known.measures.get(tokens[last].folded)):
+            comparison = Comparison("=", (value,), unit, measured)  # "70 inches tall"
+            yield Span(first, last + 1, "compare", (comparison,), 1.0 * (last + 1 - first))
         if not ordinal:
             yield Span(first, last, "number", (Number(value, unit),), 0.9 * (last - first))
         for end in range(min(last + 3, len(tokens)), last, -1):
@@ -245,7 +248,7 @@ def superlatives(tokens: Sequence[Token]) -> Iterator[Span]:
         for last in range(first + 1, min(first + known.longest, len(tokens)) + 1):
             kind, detail = known.phrases.get(tuple(t.folded for t in tokens[first:last]), ("", ""))
             if kind == "superlative":
-                period = last < len(tokens) and tokens[last].folded in ("day", "week", "month", "quarter", "half")
+                period = last < len(tokens) and tokens[last].folded in ("week", "month", "quarter", "half")
                 if not period:
                     yield from _ranked(tokens, first, last, Superlative("measured", detail))
             elif kind == "extreme" and not (first and tokens[first - 1].folded == "at"):
@@ -275,9 +278,9 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
     made = (plain.extreme, plain.measured)
     score = 1.02
     if before and before[1] == first and before[0] == int(before[0]) <= 1000 and tokens[first - 1].folded != "one":
-        yield Span(
-            first - 1, last, "superlative", (Superlative(*made, int(before[0])),), score * (last - first + 1) + 0.05
-        )
+        begins = first - 1 - (first > 1 and tokens[first - 2].folded == "top")  # "top 3 tallest"
+        limited = Superlative(*made, int(before[0]))
+        yield Span(begins, last, "superlative", (limited,), score * (last - begins) + 0.05)
     if after and after[1] == last + 1 and after[0] == int(after[0]) <= 1000 and not _is_year(after[0]):
         yield Span(
             first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05

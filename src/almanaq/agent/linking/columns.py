@@ -54,7 +54,7 @@ class LinkedColumn:
         minutes: it holds how long something takes, and is compared in minutes.
         mark: what sets the items apart where its texts are lists; "" elsewhere.
         scale: its values from the least to the most, where they are steps of one ("cheap", "moderate").
-        distinct: how many values of it are known; 0 where they were not read.
+        distinct: how many values of it are known; 0 where they were not read. Of dates, days, if each has one row.
         numbers: it numbers the rows, and its name is their noun: `trip`, `order_no`.
         calls: its values are what people call things by: words, rather than codes, addresses or sentences.
     """
@@ -111,7 +111,7 @@ class LinkedColumn:
         rows = self.relation.rows
         if self.relation.key == (self.column.name,):
             return True
-        if self.kind != "text" or self.distinct < 2:
+        if self.kind not in ("text", "date") or self.distinct < 2:
             return False
         return self.distinct >= 0.8 * min(rows, 5000) if rows else "name" in self.roles
 
@@ -242,6 +242,7 @@ def _list_mark(values: Sequence[str]) -> str:
         items = [item for items in lists for item in items]
         if max(len(item.split()) for item in items) > 5 and mark != ", ":
             continue
+        items = [item for item in items if not item.strip().isdigit()] or items  # "1,3-Butadiene" is one thing
         alone = {value for value in values if mark not in value}
         repeated = sum(items.count(item) > 1 or item in alone for item in items[:400])
         if repeated >= _ITEMS * len(items[:400]) * 0.6 and sum(len(i.split()) <= 4 for i in items) > 0.9 * len(items):
@@ -301,7 +302,7 @@ def name_column(columns: Sequence[LinkedColumn]) -> LinkedColumn:
     named.sort(key=lambda c: not c.names_rows)
     telling = sorted((c for c in texts if c.names_rows), key=lambda c: not c.calls)
     telling = [c for c in telling if _says_more(c, telling[0])] + telling
-    first = [c for c in columns[:1] if c.is_identifier]
+    first = [c for c in columns[:1] if c.is_identifier] or [c for c in columns if c.kind == "date" and c.names_rows]
     return (named or telling or first or texts or list(columns))[0]
 
 

@@ -125,6 +125,7 @@ class CatalogIndex:
                 for said in ("name", "title"):
                     self._named[(said,)].append(Named(named, 0.85, "described"))
         self._tables: dict[tuple[str, ...], list[Named]] = defaultdict(list)
+        self.timed: dict[str, str] = {}
         for relation in catalog.relations:
             self._index_relation(relation)
         self._terms: dict[tuple[str, ...], list[Term]] = defaultdict(list)
@@ -201,8 +202,8 @@ class CatalogIndex:
             if not words or (column.is_identifier and column.kind == "number"):
                 continue
             head = words[-1] if len(words) < 3 else ""
-            if [said + "er"] == words:
-                found[id(column)] = Named(column, 0.92)  # who owns it, the owner says
+            if [said + "er"] == words or words in [[said.removesuffix(end)] for end in ("iest", "est", "ier")]:
+                found[id(column)] = Named(column, 0.92)  # who owns it, the owner says, and the windiest has most `wind`
             elif len(said) > 3 and any(share_root(said, own) for own in words[:1] if len(words) == 1 or len(own) > 4):
                 found[id(column)] = Named(column, 0.78 if len(words) == 1 else 0.7, "root")
             elif len(words) == 1 and (said in verb_forms(words[0]) or derived_forms(said) & derived_forms(words[0])):
@@ -218,19 +219,19 @@ class CatalogIndex:
     def measured_by(
         self, measured: Iterable[tuple[str, bool]], relations: Iterable[str]
     ) -> list[tuple[LinkedColumn, bool]]:
-        """Return the columns that an adjective measures, the likeliest first, each with whether more of it is more."""
-        found: list[tuple[LinkedColumn, bool]] = []
-        named = [*relations]
+        """Return the columns that an adjective measures, the likeliest first, each with whether more of it is more.
+
+        One called so, if need be with the rows' noun ("pup_weight" of pups), goes before those that have more words.
+        """
+        found: dict[int, tuple[LinkedColumn, bool]] = {}
+        ranked = [c for name in relations for c in self.columns[name] if c.is_ranked or "birth" in c.roles]
         for word, up in measured:
-            for exact in (True, False):
-                for name in named:
-                    for column in self.columns[name]:
-                        words = tuple(map(_spelled_out, column.words))
-                        fits = words == (word,) if exact else word in (*words, *column.words)
-                        measures = column.is_ranked or "birth" in column.roles
-                        if fits and measures and all(c is not column for c, _ in found):
-                            found.append((column, up))
-        return found
+            fits = [c for c in ranked if word in (*map(_spelled_out, c.words), *c.words)]
+            called = [c for c in fits if {*map(_spelled_out, c.words)} - {*relation_words(c.relation)[-1:]} <= {word}]
+            told = {c.relation.name for c in called}
+            for column in (*called, *(c for c in fits if c.relation.name not in told)):
+                found.setdefault(id(column), (column, up))
+        return [*found.values()]
 
     def _index_names(self, column: LinkedColumn) -> None:
         forms: dict[tuple[str, ...], float] = {}
@@ -247,7 +248,8 @@ class CatalogIndex:
         add(("".join(identifier_stems(column.name)),), 1.0)
         for parts in known.compounds.get("".join(words), ()), known.compounds.get(column.name.casefold(), ()):
             add(map(stem, parts), 1.0)
-        add((stem(known.abbreviations.get(word, word)) for word in words), 0.97)
+        spelled = tuple(stem(known.abbreviations.get(word, word)) for word in words)
+        add(spelled, 0.97)
         if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
             add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
         heading = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
@@ -255,9 +257,13 @@ class CatalogIndex:
             add(heading, 0.97)  # "Protein (g)", "Iron; fe"
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
+        add((w for w in spelled if not w.isdigit()), 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
         while len(plain) > 1 and plain[-1] in _UNSAID_ENDS:
             plain = plain[:-1]
+            add(plain, 0.95)
+        while len(plain) > 1 and plain[0] in _UNSAID_ENDS and english().unit_of(plain[0]):
+            plain = plain[1:]  # `kmTravelled`
             add(plain, 0.95)
         if len(plain) > 1 and plain[-1] in _DROPPED_ENDS:
             refers = any(column.name in own_columns for own_columns, *_ in column.relation.foreign_keys)
@@ -282,7 +288,7 @@ class CatalogIndex:
         said = head_words(column.column.description)
         if said and len(said) < 4:
             add(said, 0.85)
-        for form in {frozenset(each) - _TIES for each in (words, plain)}:
+        for form in {frozenset(each) - _TIES for each in (words, spelled, plain)}:
             self._by_words[form].append(column)
         for noun in ("case", "incident") if column.tallies else ():
             add((noun,), 0.93)
@@ -319,6 +325,11 @@ class CatalogIndex:
 
         add(words, 1.06)
         add(("".join(words),), 1.0)
+        if (named := self.name_of(relation)).kind == "date" and named.names_rows:
+            ends = {day[4:] for day in self.days_of(named)}
+            time = "year" if ends == {"-01-01"} else "month" if {end[3:] for end in ends} == {"-01"} else "day"
+            self.timed[relation.name] = time
+            add((time,), 0.9)
         for column in self.columns[relation.name][:1]:
             add(column.row_noun if column.numbers else (), 1.06)
         add(tuple(stem(known.abbreviations.get(word, word)) for word in words), 1.0)
@@ -427,6 +438,9 @@ class CatalogIndex:
             column = replace(column, numbers=self._is_unique(column.relation.name, column.name))
         if column.may_be_flag and {*map(str, self._read(column.relation.name, column.name, 3))} == {"0", "1"}:
             return replace(column, kind="boolean", yes=("1",), no=("0",))
+        if column.kind == "date" and self._is_unique(column.relation.name, column.name):
+            days = self.days_of(column)
+            return replace(column, distinct=len(days)) if len({*days}) == len(days) else column
         if column.kind != "text" or column.column.private:
             return column
         if column.is_identifier and column.column.kind is not ColumnKind.ENUM and column.column.type != "text":
@@ -492,7 +506,8 @@ class CatalogIndex:
             if kind == "language" and "language" not in column.words and "lang" not in column.words:
                 continue
             known = held & called.keys()
-            if len(known) < 2 or len(known) < (_CODED if kind != "language" else 0.6) * len(held):
+            least = 0.6 if kind in column.words or kind == "language" else _CODED
+            if len(known) < 2 or len(known) < least * len(held):
                 continue
             for value in known:
                 for name in called[value]:

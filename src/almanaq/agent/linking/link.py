@@ -28,7 +28,7 @@ _LOOSE = 300
 _SILENT, _HAVING, _UNKNOWN, _ROWS = 0.4, 0.35, 0.05, 0.75
 _PADDING = frozenset(("figure", "number", "code", "value", "field", "column"))
 _PADDING_OF = {
-    "number": frozenset(("score", "level", "amount", "content", "reading", "result", "time", "class", "group")),
+    "number": frozenset("score speed level amount content reading result time class group".split()),
     "date": frozenset(("date", "day", "time")),
     "text": frozenset(("status", "type", "category", "name", "class", "group", "color", "colour")),
 }
@@ -156,7 +156,8 @@ def _phrases(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 continue  # "list every boat"
             after = tuple(token.stem for token in tokens[last : last + 1])
             if kind == "distinct" and last - first > 1 and index.relations_named(after):
-                continue  # what kinds of jobs there are, a column of jobs says
+                if index.columns_named((tokens[first].stem,)) or index.columns_like(tokens[first].stem):
+                    continue  # what kinds of jobs there are, a column of their kind says
             if kind == "share" and first and tokens[first - 1].folded in ("highest", "lowest", "average", "largest"):
                 continue
             each = _PHRASE_SCORES.get(kind, 1.0)
@@ -274,7 +275,9 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             spelled = signed_alike(index.values_spelled(text), question, token.start, tokens[last - 1].end)
             before = tokens[first - 1].stem if first else ""  # "deck a"
             written = [m for m in spelled if m.value == text or (len(text) == 1 and m.column.words[-1] == before)]
+            digits = all(t.folded.isdigit() for t in inside)
             called = [m for m in written if functional and m.column.words[-1] in beside]
+            called += [m for m in written if digits and m.column.words[-1] == before]  # "family 166", a text
             if called:  # "the First team", whose column is called so, is not the one that is first
                 yield Span(first, last, "value", tuple(called), _CALLED * (last - first))
                 continue
@@ -284,7 +287,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 score = (1.0 + 0.05 * exact + 0.1 * (len(inside) > 1)) * (last - first)
                 spoken = [t for t in inside if t.folded not in english().silent]
                 lower = len(spoken) == 1 and not exact and all(t.text.islower() for t in inside)
-                if all(t.folded.isdigit() for t in inside):
+                if digits:
                     score = 0.88 * (last - first)
                 elif lower and all(_is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):
                     score *= 0.6
@@ -365,7 +368,8 @@ def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequen
             text.isupper() and len(text) > 1
         )
     value = meaning.value
-    if len(inside) == 1 and len(value) <= 3 and value.isupper() and value != text and not meaning.column.is_category:
+    coded = len(value) <= 3 and value.isupper() and value != text and not meaning.how
+    if len(inside) == 1 and coded and not meaning.column.is_category:
         return False
     if len(inside) == 1 and inside[0].folded.isdigit():
         return value == text and (len(value) > 4 or meaning.column.is_category)

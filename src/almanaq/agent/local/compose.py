@@ -11,6 +11,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import DOING, NotComposed
@@ -30,7 +31,7 @@ _BEING = frozenset("are is were was have has with had been".split())
 _BARE = frozenset(
     "exist exists existing available please appear appears altogether there overall given included recorded list "
     "listed table tables database data records located yet now currently represented "
-    "covered".split()
+    "covered named mentioned".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
@@ -41,7 +42,7 @@ _BESIDE, _EQUAL = 0.4, 0.5
 one does."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
-_TIED, _TOLD = 0.75, 0.8
+_TIED, _TOLD = 0.75, 0.9
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
@@ -196,12 +197,12 @@ class Composer(Ranking):
                 continue
             if not self.world.is_single(self.main.name, column.relation.name):
                 continue
+            several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
             if grouped and column.is_measurable:
                 sums = column.sums
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
                 options = [("SUM", weights[0]), ("AVG", weights[1])]
-                several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
                 if several and sums is not False and not self._is_amount(column):
                     options.append(("ROWS", 0.9))  # "bills by day", of a `total_bill` each
                 function = self.choices.pick(("put together", i), options)
@@ -212,9 +213,13 @@ class Composer(Ranking):
                     self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
-            things = grouped and column.kind == "text" and is_plural(sentence.links.tokens[sentence.items[i].last - 1])
+            things = grouped and column.kind == "text" and several
             if things and self.choices.pick(("each of", i), [("number", 1.0), ("list", 0.85)]) == "number":
-                self.measures.append(aggregate("COUNT", column))  # "airports per state"
+                named = column is self.world.index.name_of(self.main) and column.names_rows
+                if named and self.choices.pick(("counted", i), [("ROWS", 1.0), ("COUNT", 0.97)]) == "ROWS":
+                    self._count_rows()
+                else:
+                    self.measures.append(aggregate("COUNT", column))  # "airports per state"
                 continue
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
@@ -298,8 +303,10 @@ class Composer(Ranking):
         if isinstance(whole, LinkedColumn) and k is not None:
             if whole.is_measurable:
                 raise NotComposed  # a share of an amount is none of the rows
-            if whole.relation is self.main and self.world.is_unique(whole):
+            unique = whole.relation is self.main and self.world.is_unique(whole)
+            if unique or (whole.names_rows and whole is self.world.index.name_of(self.main)):
                 self.sentence.take(k)  # each has one row
+                self.choices.doubt(1.0 if unique else 0.8, "rows, or what several name")
         part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
         hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
         self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
@@ -401,7 +408,12 @@ class Composer(Ranking):
         by_relation: dict[str, list[Test]] = {}
         for test in tests:
             own = test.column.relation
-            if self.world.is_single(self.main.name, own.name):
+            if own is self.main and test.never and test.negated and (thing := self._thing()) is not None:
+                # "Towns that never had a fair" are those none of whose rows is one.
+                held = exp.select(thing.copy()).from_(table_of(own.name)).where(test.condition, is_there(thing))
+                none = exp.Not(this=exp.In(this=thing, query=held.subquery()))
+                yield self.choices.pick(("never", test.place), [(none, 1.0), (self.conditions.deny(test), 0.97)])
+            elif self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:
                 by_relation.setdefault(own.name, []).append(test)
@@ -411,6 +423,12 @@ class Composer(Ranking):
                 listed = [test.condition for test in tests if test.negated is negated]
                 if listed:
                     yield self._member(relation, listed, wanted=not negated)
+
+    def _thing(self) -> exp.Expr | None:
+        """Return what alone is asked for, and has several rows."""
+        alone = len(self.shown) == 1 and not (self.measures or self.groups)
+        several = alone and self.shown[0].relation is self.main and not self.world.is_unique(self.shown[0])
+        return plain(self.shown[0]) if several else None
 
     def _has_alternatives(self) -> bool:
         """Return whether "or" stands between what is said of two columns."""
@@ -504,7 +522,9 @@ class Composer(Ranking):
         if entity is not None and self.wishes:
             calls = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])
             return replace(spec, columns=(*(plain(c) for c in named), *calls))
-        listed = [each for c in (*listed, *self.ordering) for each in (self._with_names(c) if c in self.shown else [c])]
+        unnamed = self.world.target_of(named[0]) is not None  # rows that only tie others have no name of their own
+        shows = [*listed, *self.ordering]
+        listed = [each for c in shows for each in (self._with_names(c) if unnamed or c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
@@ -526,7 +546,8 @@ class Composer(Ranking):
         others = all(c.relation is not self.main for c in self.shown)  # each of these is listed once
         for test in [] if others else self.conditions.tests:
             own = test.column.relation
-            if (test.column.is_measurable or test.negated) and self.world.is_single(self.main.name, own.name):
+            compares = test.column.is_measurable or (test.negated and not test.never)
+            if compares and self.world.is_single(self.main.name, own.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
         if len(self.shown) == 1 and self.shown[0].relation is self.main and self.world.is_unique(self.shown[0]):
             # What alone is asked for tells rows apart: it is them, and their name belongs to it.

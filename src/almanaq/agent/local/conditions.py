@@ -32,10 +32,12 @@ from almanaq.agent.local.spec import (
 
 SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
 _ALTERNATIVES = frozenset(
-    ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well")
+    ("or", ",", "and", "/", "&", "vs", "versus", "either", "the", "a", "in", "from", "as", "well", "(", ")")
 )
 _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS, _ITSELF, _PART_OF_NAME = 20, 0.6, 0.6
+_AGREED = 1.15
+"""How much more a column is meant where another one, of which the words are a value too, has it for the same row."""
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 _WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
@@ -80,6 +82,7 @@ class Conditions(Presence):
         return not {"but", ", but"} & {*self.sentence.words_between(i, j)} and all(
             self.sentence.items[k].kind in ("and", "not", "number")
             or self.sentence.text(k) in _ALTERNATIVES | said
+            or self.sentence.text(k + 1) == "("  # "north (N) and south (S)"
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
@@ -113,7 +116,7 @@ class Conditions(Presence):
                 weights[id(column)] = column, weight
         if not weights:
             return None
-        options = [*weights.values()]
+        options = self._apart(sorted(weights.values(), key=lambda each: -each[1]), span.meanings)
         name = self.world.index.name_of(self.main)
         called = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
         if called and len(options) > 1 and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
@@ -127,6 +130,29 @@ class Conditions(Presence):
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
             sentence.take(i - 1)
         return column
+
+    def _apart(
+        self, options: Sequence[tuple[LinkedColumn, float]], meant: Sequence[ValueMeaning]
+    ) -> list[tuple[LinkedColumn, float]]:
+        """Return the columns without those that say the same of a row as a likelier one: its name, and its code."""
+        kept: dict[int, tuple[LinkedColumn, float]] = {}
+        rows: list[tuple[str, exp.Expr, LinkedColumn, float]] = []
+        graph, finds = self.world.graph, self.world.graph.finds
+        hops = [way[-1] for way in graph.ways(self.main.name).values() if way and way[-1].single]
+        for column, weight in options:
+            values = {m.value for m in meant if m.column is column}
+            # What refers to rows that are joined by it says of these what their key does.
+            own: tuple[str, exp.Expr] = (column.relation.name, plain(column))
+            of, place = next(((hop.right, hop.theirs) for hop in hops if hop.own == own[1]), own)
+            held = exp.paren(exp.EQ(this=place.copy(), expression=text(min(values))))
+            known_rows = [each for each in rows if each[0] == of and len(values) == 1 and finds(of, held)]
+            same = (r for r in known_rows if finds(of, exp.NEQ(this=held, expression=r[1])) is False)
+            if (known := next(same, None)) is not None:
+                kept[id(known[2])] = known[2], _AGREED * known[3]
+                continue
+            rows.append((of, held, column, weight))
+            kept[id(column)] = column, weight
+        return [*kept.values()]
 
     def _label(self, i: int) -> int | None:
         """Return the place of a column or table beside a value that says what it is a value of."""
@@ -165,6 +191,7 @@ class Conditions(Presence):
                 conditions, negated = conditions[1:], False
         either = "or" in between and any(item.how == "either" for item in self.sentence.items)
         said = any(word in ("vs", "versus", "vs .", "compared to", "compared with") for word in between)
+        said |= len(listed) > 1 and self.sentence.text(0) == "compare" and self.sentence.has_kind("aggregate")
         if either or said or (len(listed) > 1 and not negated and self._counts_each(first, column, between, listed)):
             self.versus.append(plain(column))
         several = column.column.array or column.mark
@@ -183,7 +210,8 @@ class Conditions(Presence):
             condition, negated = on_scale(column, sign, condition.expression.this), False
         if not negated and not several and self.world.is_single(self.main.name, column.relation.name):
             self.tests = [t for t in self.tests if not (t.negated and t.column is column)]  # "not A but B" is B
-        self.tests.append(Test(column, condition, first, negated, never))
+        if all((t.condition, t.negated) != (condition, negated) for t in self.tests):  # "rainy (weather = rain)"
+            self.tests.append(Test(column, condition, first, negated, never))
 
     def _counts_each(
         self,
@@ -219,7 +247,7 @@ class Conditions(Presence):
             items = [has_item(column, value) for value in values]
             return items[0] if len(items) == 1 else exp.or_(*items)
         held: Sequence[str] = ()
-        if len(values) == 1 and not meant[0].how:
+        if len(values) == 1 and not meant[0].how and not column.is_identifier:  # a code is no part of another
             found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
             held = [m.value for m in found if m.column is column and m.value not in values]
         if held:  # "monarchy" where there are constitutional ones too

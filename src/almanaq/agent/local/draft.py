@@ -101,9 +101,10 @@ class Draft:
     def _name_tables(self) -> None:
         """Use the nouns of the rows themselves, and turn "without orders" into conditions."""
         sentence = self.sentence
-        for i in list(sentence.of("table", "noun")):
+        timed = self.world.index.timed.get(self.main.name)
+        for i in list(sentence.of("table", "noun", "part")):
             span = sentence.items[i]
-            if span.kind == "noun" or self.main in span.meanings:
+            if span.kind == "noun" or self.main in span.meanings or timed in span.meanings:
                 before = sentence.neighbour(i, -1, gap=1)
                 kind = sentence.items[before].kind if before is not None else ""
                 k = next((k for k in range(i - 1, 0, -1) if sentence.items[k].kind != "value"), 0)

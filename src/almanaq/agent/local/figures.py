@@ -219,7 +219,7 @@ class Figures(Defined):
         """Turn "by region and year", "per customer" into groups."""
         sentence = self.sentence
         for i in list(sentence.of("by")):
-            k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value"))
+            k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value", "unknown"))
             if k is None:
                 continue
             kind = sentence.items[k].kind

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
-from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
@@ -21,6 +21,11 @@ _HARM = frozenset(
 )
 _OF_ANYTHING = frozenset(("rating", "size", "height", "price", "cost"))
 _TIMELY = frozenset(("date", "year", "released", "founded"))
+
+
+def _so_called(column: LinkedColumn, up: bool) -> float:
+    """Weigh a column that is called by the end of which most is asked for: the hottest day is that of `temp_max`."""
+    return 1.1 if {*column.words} & ({"max", "maximum", "high"} if up else {"min", "minimum", "low"}) else 1.0
 
 
 class Ranking(Figures):
@@ -100,8 +105,9 @@ class Ranking(Figures):
         elif meant.measured is not None:
             ways = (n for n in self.world.graph.ways(self.main.name) if self.world.is_single(self.main.name, n))
             found = self.world.index.measured_by(meant.measured, list(dict.fromkeys((self.main.name, *ways))))
+            found.sort(key=lambda each: -_so_called(*each))
             reach = [self.world.reach(self.main.name, c) for c, _ in found]
-            options = [(each, (0.97 - 0.12 * k) * reach[k]) for k, each in enumerate(found)]
+            options = [(each, (0.97 - 0.12 * k) * reach[k] * _so_called(*each)) for k, each in enumerate(found)]
             if timely:
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
                 options += [((c, meant.measured[0][1]), 0.9) for c in dates]
@@ -143,7 +149,9 @@ class Ranking(Figures):
 
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
-        if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
+        by_adjective = bool(measured) and bool(self.world.index.measured_by(measured, [self.main.name]))
+        rows = relation_words(self.main) if by_adjective and measured[0][0] != "size" else ()  # "the tallest child"
+        if by_adjective:
             by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
             places += [j for j in sentence.of("column") if by and j > by[0]]
         else:
@@ -152,7 +160,7 @@ class Ranking(Figures):
             if not self._is_column(place) or sentence.used[place]:
                 continue
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
-            if column is not None:
+            if column is not None and column.words != rows:
                 if place != k:
                     before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
+from almanaq.agent.linking.joins import key_of
 from almanaq.agent.linking.link import Holding, Links
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_verb_form
@@ -20,13 +21,14 @@ from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import QuerySpec, plain, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
-from almanaq.agent.queries import to_sql
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.text_functions import has_text
 
 Columns = tuple[tuple[str, ...], ...]
 """The values of each column of a result, sorted."""
+Found = tuple[Columns, Columns]
+"""The columns that a reading shows, and those of its rows that it does not show but could: their keys."""
 MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
 _UNNAMED, _LED_TO = 0.7, 0.88
@@ -116,7 +118,7 @@ def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
     named = [span for span in links.covers[0] if span.kind == "column"]
     has = (
-        len(spec.conditions) > 1,
+        len(_tests(spec)) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
@@ -130,27 +132,29 @@ def _weigh_together(ranked: Sequence[Reading], world: World) -> list[Reading]:
     worth = [each for each in ranked[:_MOST_WEIGHED] if not each.unused and each.probability >= _WORTH]
     if len(worth) < 2:
         return [*ranked]
-    weighed = _weights(worth, [None] * len(worth), world)
+    weighed = _weights(worth, [None] * len(worth))
     if weighed[worth[0].suql] < _CLEAR and max(each.certainty for each in worth) >= _HOPELESS:
-        weighed = _weights(worth, [_columns_found(each, world) for each in worth], world)
+        weighed = _weights(worth, [_columns_found(each, world) for each in worth])
     return [replace(each, probability=weighed.get(each.suql, each.probability)) for each in ranked]
 
 
-def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: World) -> dict[str, float]:
+def _weights(worth: Sequence[Reading], rows: Sequence[Found | None]) -> dict[str, float]:
     """Return the probability of each query beside the others, by what each gives where that is known.
 
     Readings that say the same in other words stand behind the likeliest of them, which has what all of them have.
     """
     groups: list[list[int]] = []
     for i, reading in enumerate(worth):
-        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]], world))
+        alike = (g for g in groups if _same_rows(rows[i], rows[g[0]]) or _agree(reading, worth[g[0]]))
         found = next(alike, None)
         groups.append([i]) if found is None else found.append(i)
+    for group in groups:  # of those that list the same rows, the one without joins goes before
+        group.sort(key=lambda k: rows[k] is not None and not worth[k].spec.measures and " JOIN " in worth[k].suql)
     masses = []
     for group in groups:
         together = [worth[k] for k in group]
         mass = min(_MOST_SURE, _sum(together), max(each.certainty for each in together))
-        masses.append(max(mass, together[0].probability))
+        masses.append(max(mass, *(each.probability for each in together)))
     weighed = {}
     for group, mass in zip(groups, masses, strict=True):
         others = [worth[g[0]] for g in groups if g is not group]
@@ -158,7 +162,7 @@ def _weights(worth: Sequence[Reading], rows: Sequence[Columns | None], world: Wo
         shared = mass / max(1.0, mass + against)
         for k in group:
             known = 1.0 if k == group[0] else _REPEATED if _same_rows(rows[k], rows[group[0]]) else 0.5
-            nothing = _NOTHING_FOUND if rows[k] == () and others and any(rows) else 1.0
+            nothing = _NOTHING_FOUND if rows[k] == ((), ()) and others and any(r and r[0] for r in rows) else 1.0
             weighed[worth[k].suql] = shared * known * nothing
     return weighed
 
@@ -172,35 +176,37 @@ def _sum(alike: Sequence[Reading]) -> float:
     return sum(max(of.values()) for of in shares.values())
 
 
-def _columns_found(reading: Reading, world: World) -> Columns | None:
+def _columns_found(reading: Reading, world: World) -> Found | None:
     """Return the values of each column that a reading gives, sorted; None where it was not run.
 
-    Of one figure, those of the rows that it is of, and the figure's SQL: two figures may be equal by chance.
+    Of one figure, itself and the rows that it is of: two figures may be equal by chance.
     """
-    spec = reading.spec
+    spec, figures = reading.spec, tuple[str, ...]()
     if world.run is None or any(map(has_text, spec.expressions())):
         return None
-    figures: Columns = ()
-    if spec.measures and not spec.groups:
-        figures = (tuple(to_sql(measure, world.dialect) for measure in spec.measures),)
-        shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
-        spec = QuerySpec(spec.rows, shown, (), spec.conditions)
-    limit = spec.limit or _MOST_COMPARED
     try:
-        found = world.run(write_spec(replace(spec, limit=limit), world.graph, world.dialect))
+        if spec.measures and not spec.groups:
+            figures = tuple(map(str, world.run(reading.suql)[0]))
+            shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
+            spec = QuerySpec(spec.rows, shown, (), spec.conditions)
+        key = key_of(world.catalog.relation(spec.rows)) if spec.columns and not spec.distinct else None
+        keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
+        whole = replace(spec, columns=(*spec.columns, *keys), limit=spec.limit or _MOST_COMPARED)
+        found = world.run(write_spec(whole, world.graph, world.dialect))
     except (AlmanaqError, KeyError):
         return None
-    columns = tuple(tuple(sorted(map(str, column))) for column in zip(*found, strict=True))
-    columns = tuple((*figures[0], *column) for column in columns) if figures else columns
-    return (*figures, *columns) if columns else ()  # a figure of no rows is that of no others
+    if not figures and len({*map(tuple, found)}) == 1:
+        found = found[:1]  # one row over and over says no more than once
+    columns = tuple((*figures, *sorted(map(str, column))) for column in zip(*found, strict=True))
+    return columns[: len(columns) - len(keys)], columns[len(columns) - len(keys) :]
 
 
-def _same_rows(one: Columns | None, other: Columns | None) -> bool:
-    """Return whether the columns of one result are among those of the other."""
-    if not one or not other:
+def _same_rows(one: Found | None, other: Found | None) -> bool:
+    """Return whether the columns that one reading shows are among those of the rows of the other."""
+    if not one or not other or not one[0] or not other[0]:
         return False
-    few, many = sorted((one, other), key=len)
-    return all(column in many for column in few)
+    few, many = sorted((one, other), key=lambda each: len(each[0]))
+    return all(column in (*many[0], *many[1]) for column in few[0])
 
 
 def _tests(spec: QuerySpec) -> set[exp.Expr]:
@@ -208,24 +214,14 @@ def _tests(spec: QuerySpec) -> set[exp.Expr]:
     return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
 
 
-def _agree(one: Reading, other: Reading, world: World) -> bool:
+def _agree(one: Reading, other: Reading) -> bool:
     """Return whether two readings are about the same rows, and differ in what they show of these."""
     a, b = one.spec, other.spec
     if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
     if a.columns and b.columns and not set(a.columns) & set(b.columns):
         return False
-    counts = a.rows == b.rows and all(_counts_rows(each, world) for each in (*a.measures, *b.measures))
-    same = counts or a.measures == b.measures
-    return a.groups[-1:] == b.groups[-1:] and same and bool(a.measures) is bool(b.measures)
-
-
-def _counts_rows(measure: exp.Expr, world: World) -> bool:
-    """Return whether a measure is the number of rows, or of their keys."""
-    if not isinstance(measure, exp.Count):
-        return False
-    column = world.column_of(measure)
-    return column is None or world.is_unique(column)
+    return a.groups[-1:] == b.groups[-1:] and a.measures == b.measures
 
 
 def with_ties(reading: Reading, world: World) -> Reading | None:
