@@ -437,8 +437,8 @@ class Agent:
     ) -> Generator[Event, None, _Executed]:
         """Try the query without one of its conditions, then without another; return the first that finds rows."""
         query = EmptyQuery(ran.suql, catalog, ran.parsed.keep)
-        open_ = self._helpful(query)
         counts = self._count_conditions(ran.suql, served)
+        open_ = query.helpful(counts)
         query.known = tuple(each.in_full() for each in counts)
         query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
         earlier: tuple[Trace, ...] = ()
@@ -480,17 +480,6 @@ class Agent:
             return bool(engine.private_columns(query))
 
         return count_conditions(suql, run, shows_private, dialect=engine.dialect, said=served.said)
-
-    def _helpful(self, query: EmptyQuery) -> list[int]:
-        """Return the conditions without which rows may be found: one look at the structured ones tells."""
-        probe = query.probe()
-        if probe is None:
-            return []
-        try:
-            counts = self._engine.run(probe, options=options_of_turn(self._options)).rows[0]
-        except AlmanaqError:
-            return list(query.free)
-        return [i for i, found in zip(query.free, counts, strict=True) if found]
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)

@@ -83,6 +83,14 @@ class EmptyQuery:
         columns = [self._relation.column(name) for name in names]
         return [link_column(self._relation, column) for column in columns if column is not None]
 
+    def helpful(self, counts: Sequence[ConditionCount]) -> list[int]:
+        """Return those of `free` without which rows may be found; all where `counts` is empty, as nothing could be told.
+
+        Conditions on texts are assumed to hold.
+        """
+        found = {each.condition: each.rows if each.others is None else each.others for each in counts}
+        return [i for i in self.free if not counts or found.get(self.conditions[i])]
+
     def without(self, i: int, replacement: str | None = None) -> str:
         """Return the query without a condition, or with another in its place."""
         loosened = [part.copy() for k, part in enumerate(self._parts) if k != i]
@@ -91,24 +99,6 @@ class EmptyQuery:
         tree = self._tree.copy()
         tree.set("where", exp.Where(this=exp.and_(*loosened)) if loosened else None)
         return to_sql(tree, self.dialect)
-
-    def probe(self) -> str | None:
-        """Return a query with a column for each of `free`: 1 where rows pass all other conditions.
-
-        Text conditions are assumed to hold, so that the query costs no model call. None when no condition is free.
-        """
-        if not self.free:
-            return None
-        tree = self._tree.copy()
-        for part in ("order", "offset", "limit", "where", "qualify", "sample"):
-            tree.set(part, None)
-        tree.set("expressions", [self._passes_others(i) for i in self.free])
-        return to_sql(tree, self.dialect)
-
-    def _passes_others(self, i: int) -> exp.Expr:
-        kept = [part.copy() for k, part in enumerate(self._parts) if k != i and not self.reads_text(k)]
-        holds = exp.and_(*kept) if kept else exp.true()
-        return exp.alias_(exp.Max(this=exp.Case().when(holds, "1").else_("0")), f"without_{i}")
 
 
 def _identifies(part: exp.Expr, relation: Relation) -> bool:
