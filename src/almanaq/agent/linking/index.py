@@ -35,18 +35,18 @@ LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _FEW = 60
-_PARTED = re.compile(r"\s*[;:(\[|]")
+_PARTED = re.compile(r"\s*[;:(\[|,]")
 """What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
-_CALLED_SO = 0.95
+_CALLED_SO = 0.9
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
 _REORDERED = 0.93
 """How surely all words of a name in another order, or some shortened, mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
-_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
+_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id", "count")
 _UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent sq".split())
 """Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
@@ -74,8 +74,10 @@ def _spelled_out(word: str) -> str:
 
 
 def _shortens(own: str, said: str) -> bool:
-    """Return whether a word of a name stands for a word: `pr` for price, `rate` for rating."""
-    return (len(own) > 1 and own.isalpha() and said.startswith(own)) or said in verb_forms(own)
+    """Return whether a word of a name stands for a word: `pr` for price, `rate` for rating, "cap" of `capital`."""
+    shorter, longer = sorted((own, said), key=len)
+    short = len(shorter) > (shorter is said) + 1 and shorter.isalpha() and longer.startswith(shorter)
+    return short or said in verb_forms(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +253,8 @@ class CatalogIndex:
         if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
             add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
         heading = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
-        if heading and heading != words:
-            add(heading, 0.97)  # "Protein (g)", "Iron; fe"
+        if heading and all(heading != other.words for other in self.columns[column.relation.name]):
+            add(heading, 0.97)  # "Protein (g)", "Iron; fe", "Yield, 12 months"
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
         plain = [w for w in trimmed if w not in ("of", "in", "the", "per")]
@@ -332,7 +334,8 @@ class CatalogIndex:
         add(said[:2], 0.85, "described")
         add(said[:1], 0.8, "described")
         for word in words[-1:]:
-            for other in known.synonyms.get(word, ()):
+            amounts = known.roles["price"] | known.roles["pay"] | known.roles["revenue"]
+            for other in known.synonyms.get(word, frozenset()) - amounts:  # revenue is what sales bring in
                 add((other,), 0.8, "synonym")
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():

@@ -214,7 +214,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if key == ("no",) and (not first or tokens[first - 1].folded != "the"):
                 continue  # "no open orders" are none, though a column is called `order_no`
             if last < len(tokens) and (said := tokens[last].stem) in _padding_of(named[0]):
-                padded = index.columns_named((*key, said)) or index.columns_named((said,))
+                called = index.columns_named((said,))[:1]
+                padded = index.columns_named((*key, said)) or (called and called[0].how != "part")
                 last, size = (last, size) if padded else (last + 1, size + 1)  # "the carrier code" is the carrier
             best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
             close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)
@@ -264,7 +265,8 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             words += tokens[last - 1].is_word
             if words > most:
                 break
-            if not tokens[last - 1].is_word and tokens[last - 1].text not in ")'.!+-#*":
+            mark = tokens[last - 1]
+            if not mark.is_word and mark.text not in ")'.!+-#*" and mark.folded != "'s":  # "Men's"
                 continue
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]

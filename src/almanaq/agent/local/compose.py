@@ -132,7 +132,8 @@ class Composer(Ranking):
         for k, item in enumerate(items):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
-            told = word in _BARE or self._is_explained(k)
+            ours = self.sentence.text(k - 1) == "we" and self.sentence.text(k - 2) != "did" and not is_verb_form(word)
+            told = word in _BARE or ours or self._is_explained(k)  # what "we sell" are the rows, not what "was sold"
             if k and item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
@@ -337,7 +338,9 @@ class Composer(Ranking):
                 self._doubt_history()
                 spec = replace(spec, measures=(self._number_of_rows(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
-        beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        items, nouns = self.sentence.items, ("table", "noun", "column", "value")
+        relative = [False, *(item.kind in nouns for item in items)]  # "patients who smoke"
+        beside = [k for k in range(1, len(items)) if self.sentence.text(k) in ("which", "who") and not relative[k]]
         if _EITHER_WAY.search(self.sentence.links.question):
             self.choices.doubt(0.1, "with and without")
         if _OF_ALL.match(self.sentence.links.question):

@@ -518,7 +518,8 @@ class Conditions(Presence):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
-                exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
+                exact = column.words in (("year",), ("month",), (*relation_words(column.relation), "date"))
+                exact |= len(column.words) == 1 and column.kind == "date" and not is_verb_form(column.words[0])
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")
                 # What is made in 2010 is not what had its last service then.
                 other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75

@@ -12,7 +12,7 @@ from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_w
 from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import value_key
+from almanaq.agent.linking.words import is_plural, value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -114,10 +114,16 @@ class Draft:
                     continue
                 sentence.take(i)
                 self.names_main = True
+        own = relation_words(self.main)[-1:]
         for item in sentence.items:
             last = sentence.links.tokens[item.last - 1].stem
-            if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
+            if item.kind == "value" and item.size > 1 and (last,) == own:
                 self.names_main = True
+        opening = next((item for item in sentence.items if item.kind not in ("silent", "count")), None)
+        if opening is not None and is_plural(sentence.links.tokens[opening.last - 1]):
+            meant = [getattr(m, "column", getattr(m, "thing", None)) for m in opening.meanings]
+            kinds = opening.how == "plural" or (opening.kind == "column" and getattr(meant[0], "kind", "") == "boolean")
+            self.names_main |= kinds and any(getattr(c, "relation", None) is self.main for c in meant)  # "the admins"
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue

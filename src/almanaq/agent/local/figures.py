@@ -65,7 +65,8 @@ class Figures(Defined):
             k = sentence.neighbour(i, 1, gap=0, over=("value",))
             meant = {s.kind for s in sentence.links.spans if k is not None and s.first == sentence.items[k].first}
             rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
-            if rows and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
+            several = k is not None and is_plural(sentence.links.tokens[sentence.items[k].last - 1])
+            if rows and several and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
                 sentence.take(i)
                 self._count_rows()
 

@@ -115,7 +115,7 @@ def find_marks(spec: QuerySpec, links: Links) -> list[str]:
     """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
     named = [span for span in links.covers[0] if span.kind == "column"]
     has = (
-        len(spec.conditions) > 1,
+        len(_tests(spec)) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
