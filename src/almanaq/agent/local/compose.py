@@ -44,6 +44,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.8
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_OVER = frozenset("under over above below".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
 _NO_AGENT = _TIES | {"is", "are", "was", "were"}
@@ -161,6 +162,11 @@ class Composer(Ranking):
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
         sentence = self.sentence
+        for i in list(sentence.of("than")):
+            test = next((t for t in self.conditions.tests if t.place == i + 1 and t.column.is_category), None)
+            if sentence.text(i) in _OVER and test is not None and sentence.links.text(sentence.items[i + 1]).islower():
+                sentence.take(i)  # "under construction"
+                self.choices.doubt(_TIED, f"{sentence.text(i)} is only a tie")
         for i in [] if self.searches else list(sentence.of("unknown")):
             word = sentence.text(i)
             k = sentence.neighbour(i, 1, gap=2, over=("by",))
@@ -170,6 +176,10 @@ class Composer(Ranking):
                 continue
             called = word in _CALLED and k == i + 1
             tied = called or (is_verb_form(word) and word not in english().telling)
+            if tied and k is not None and sentence.items[k].kind == "superlative" and sentence.used[k] and i:
+                sentence.take(i)  # "which site downloaded the most bytes"
+                self.choices.doubt(_TIED, f"{word} is only a tie")
+                continue
             test = next((t for t in self.conditions.tests if t.place == k), None)
             if not tied or test is None or k is None or test.negated or not (called or sentence.text(i + 1) in _TIES):
                 continue
@@ -502,7 +512,10 @@ class Composer(Ranking):
         one = entity is not None and (self.shown or self.world.is_unique(entity.column))
         only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)
         if not one and not only_shown and not self.searches and not self.world.is_unique(named[0]):
-            listed = [*listed, *(c for c in columns if c.kind != "prose" and all(c is not each for each in listed))]
+            others = (
+                c for c in columns if c.kind != "prose" or spec.limit
+            )  # the message with the most replies is its text
+            listed = [*listed, *(c for c in others if all(c is not each for each in listed))]
             listed = listed[:_WHOLE_ROW]
         if entity is not None and self.wishes:
             calls = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])

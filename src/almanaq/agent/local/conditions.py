@@ -222,6 +222,8 @@ class Conditions(Presence):
         if len(values) == 1 and not meant[0].how:
             found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
             held = [m.value for m in found if m.column is column and m.value not in values]
+            said = {m.value for item in self.sentence.items if item.kind == "value" for m in item.meanings}
+            held = [] if said & {*held} else held  # "Buy or Strong buy" tells them apart
         if held:  # "monarchy" where there are constitutional ones too
             listed = any(
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held

@@ -209,4 +209,4 @@ class Draft:
         return self.conditions.column(k, fits, role) if k is not None and self._is_column(k) else None
 
     def _is_column(self, k: int | None) -> bool:
-        return k is not None and self.sentence.items[k].kind == "column"
+        return k is not None and [item.kind for item in self.sentence.items[k : k + 1]] == ["column"]

@@ -16,6 +16,8 @@ from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
 
+_NUMBERING = ("number", "no", "nr", "num", "id")
+
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
@@ -179,6 +181,8 @@ class Figures(Defined):
         if timely or (after == k + 1 and kind in ("value", "number")):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
+        elif column.words[1:] and column.words[-1] in _NUMBERING and not (distinct or self.world.is_unique(column)):
+            options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "orders" of an `order_number` that several rows have
         elif column.is_measurable and not distinct:
             sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
@@ -261,6 +265,8 @@ class Figures(Defined):
     def _ranks_by(self, i: int, k: int) -> bool:
         """Return whether "by" says what rows are ranked or sorted by, rather than grouped."""
         sentence = self.sentence
+        own = sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings and self._is_column(k + 1)
+        k += own  # "by unit capacity"
         ranks = sentence.items[k].kind == "column" and sentence.text(i) in ("by", "according to")
         if not ranks or sentence.has_kind("count"):
             return False
@@ -268,7 +274,7 @@ class Figures(Defined):
         if column is None or self.measures:
             return False
         if sentence.has_kind("superlative"):
-            sentence.take(i)  # the column stays for what ranks
+            sentence.take(i, *([k - 1] if own else []))  # the column stays for what ranks
             return True
         others = [j for j in sentence.of("column") if j != k and j < i and self._may_be(j, lambda c: c.is_measurable)]
         if others or _is_kind(column):

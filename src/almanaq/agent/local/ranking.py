@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
@@ -15,6 +16,7 @@ from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
+_MANY = ("most", "fewest", "least", "by")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
@@ -34,6 +36,12 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
+                if is_verb_form(self.sentence.text(i + 1)) and self.sentence.items[i + 1].kind in ("unknown", "column"):
+                    self.sentence.take(i + 1)  # "most frequently ordered"
+                busy = self.sentence.text(i).endswith("busiest") and any(
+                    c.sums for c in self.world.columns(self.main.name)
+                )
+                self.choices.doubt(0.5 if busy else 1.0, "busy by their number, or by an amount")
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
@@ -102,9 +110,12 @@ class Ranking(Figures):
             found = self.world.index.measured_by(meant.measured, list(dict.fromkeys((self.main.name, *ways))))
             reach = [self.world.reach(self.main.name, c) for c, _ in found]
             options = [(each, (0.97 - 0.12 * k) * reach[k]) for k, each in enumerate(found)]
-            if timely:
+            later = dict(meant.measured).get("date")
+            if later is not None and (timely or not options):  # the oldest channel was created first
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
-                options += [((c, meant.measured[0][1]), 0.9) for c in dates]
+                options += [((c, later), 0.9) for c in dates]
+                people = english().person_columns & {w for c in self.world.columns(self.main.name) for w in c.words}
+                self.choices.doubt(1.0 if timely else 0.5 if people else 0.85, "old by a day")
             if not options:
                 sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
                 if sized and self._group_by_subject():  # "which group is the smallest?"
@@ -122,7 +133,10 @@ class Ranking(Figures):
             alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
-            if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
+            acts = by_number and k == i + 1 and sentence.items[k].kind == "unknown" and is_verb_form(sentence.text(k))
+            if acts and k is not None:
+                sentence.take(k)  # "most requested pages"
+            if surely or acts or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
                 self._rank_groups(self._number_of_rows(), down, meant)
             else:
@@ -142,6 +156,7 @@ class Ranking(Figures):
         sentence = self.sentence
 
         measured = self.sentence.items[i].meanings[0].measured
+        k = k + 1 if k is not None and sentence.items[k].kind == "unknown" and self._is_column(k + 1) else k
         places = [k] if k is not None else []
         if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
             by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
@@ -235,8 +250,12 @@ class Ranking(Figures):
         if grouped or other:
             sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
+            said = [
+                item.kind for item in self.sentence.items if self.sentence.links.text(item).casefold().endswith(_MANY)
+            ]
+            of_all = bool(sums) and ("superlative" in said or "by" in said)  # the most sales, or the top by sales
             options = [
-                ("row", 0.5 if mean else 0.9),
+                ("row", 0.5 if mean else 0.75 if of_all else 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
                 ("AVG", 1.2 if mean else 0.8 if sums is False or itself else 0.4),
             ]
