@@ -42,6 +42,8 @@ _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _CALLED_SO = 0.9
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
+_ELSEWHERE = _TIES | {"web", "email", "mail", "url", "ip", "mac"}
+"""Words before a part of a name that make it another thing: a `web_address` is no place."""
 _REORDERED = 0.93
 """How surely all words of a name in another order, or some shortened, mean the column."""
 _BESIDE = 0.15
@@ -189,7 +191,7 @@ class CatalogIndex:
                 if at and id(column) not in found and column.relation.name not in called:
                     ends = at[-1] + size == len(column.words)
                     sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
-                    sure -= _BESIDE * bool(_TIES.intersection(column.words[: at[-1]]))
+                    sure -= _BESIDE * bool(_ELSEWHERE.intersection(column.words[: at[-1]]))
                     found[id(column)] = Named(column, sure, "part")
         return sorted(found.values(), key=lambda each: -each.sureness)
 

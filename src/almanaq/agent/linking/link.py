@@ -11,7 +11,7 @@ from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.english import SHORTEST_CORRECTED, SPELLED, english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
-from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
+from almanaq.agent.linking.words import Token, fold, is_plural, stem, stems, tokenize, value_key
 from almanaq.text.words import edit_distance
 
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
@@ -35,6 +35,7 @@ _PADDING_OF = {
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
 """Silent words that may be values: "full members", but not "the full list"."""
+_COUNTING = frozenset(("many", "of", "all", "the"))
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
 
@@ -126,7 +127,8 @@ def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     for i, token in enumerate(tokens):
         article = token.text != "A" or not i  # "berth A"
-        verb = "verb" if token.folded in known.verbs_of_having else ""
+        noun = is_plural(token) and (not i or tokens[i - 1].folded in _COUNTING)  # "how many stocks"
+        verb = "verb" if token.folded in known.verbs_of_having and not noun else ""
         if (token.folded in known.silent and article) or not token.is_word:
             yield Span(i, i + 1, "silent", (), _SILENT, verb)
         elif verb:
@@ -498,8 +500,9 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
                 continue
             if not found:
                 break
-            one = len({m.value for m in found}) == 1 and found[0].value.isupper()  # whose case tells nothing
-            named = inside[0].text[:1].isupper() or one
+            kinds = len(inside) > 1 and all(m.column.is_category for m in found)  # "hard coal"
+            one = len({fold(m.value) for m in found}) == 1 and (found[0].value.isupper() or kinds)
+            named = inside[0].text[:1].isupper() or one  # a value in capitals, or words of one, need no case
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break

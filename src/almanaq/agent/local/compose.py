@@ -129,7 +129,8 @@ class Composer(Ranking):
         """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
         items = self.sentence.items
         last = max((k for k, item in enumerate(items) if item.kind != "silent"), default=-1)
-        elsewhere = self.counts and not self.names_main and bool(self.world.details_of(self.main))
+        named = any(item.kind == "noun" or self.main in item.meanings for item in items)
+        elsewhere = self.counts and not named and bool(self.world.details_of(self.main))
         for k, item in enumerate(items):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)

@@ -71,7 +71,7 @@ class Draft:
                 only = len(self.world.catalog.relations) == 1 and span.how in ("part", "described", "unnamed")
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 noun = self.sentence.links.tokens[span.last - 1].stem
-                unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
+                unnamed = _DOERS if only and (self._is_doer(noun) or self._only_noun(span)) else _UNNAMED
                 unnamed = _SAID_AGAIN if any(each.last == span.first for each in said) else unnamed  # "staff members"
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
@@ -85,6 +85,14 @@ class Draft:
         held = (word for meant in span.meanings for word in value_key(meant.value).split())
         goes_on = len(after) == span.size and first.text[:1].isupper() and after[-1].text[:1].isupper()
         return goes_on and not any(after[-1].folded.startswith(word) for word in held)
+
+    def _only_noun(self, span: Span) -> bool:
+        """Return whether a noun of which nothing is known means the rows, as no other does: "requests per day"."""
+        own, items = self.world.index.name_of(self.main), self.sentence.items
+        columns = [m for item in items if item.kind == "column" for m in item.meanings]
+        nouns = [item for item in items if item.kind in ("table", "noun", "term", "unknown")]
+        named = any(getattr(m, "thing", None) is own and self.world.is_unique(own) for m in columns)
+        return nouns == [span] and not named
 
     def _is_doer(self, noun: str) -> bool:
         """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""
