@@ -275,6 +275,10 @@ class CatalogIndex:
                     add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
                     add((head, tail), 0.9)
         add(plain, 0.92)
+        if column.kind == "boolean" and len(plain) > 1 and plain[-1] in ("ind", "indicator", "flag", "yn"):
+            add(plain[:-1], 0.95)
+        if len(words) == 1 and len(words[0]) == 2:
+            add((f"{words[0]}s",), 1.0)  # "ips", of which no stem is taken
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
@@ -449,6 +453,12 @@ class CatalogIndex:
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
                 self._add_value(column, item.strip(), "item")
+        heads: dict[str, list[str]] = defaultdict(list)
+        for value in values if column.names_rows else ():
+            heads[value.split(",")[0]].append(value)
+        for head, (value, *others) in heads.items():  # "Nike" of "Nike, Inc."
+            if value_key(head) and not others:
+                self._add_other(column, value, head)
         if column.is_category or column.column.array:
             self._index_forms(column, values)
             for value in values:

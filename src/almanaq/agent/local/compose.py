@@ -177,8 +177,9 @@ class Composer(Ranking):
                 continue
             called = word in _CALLED and k == i + 1
             tied = called or (is_verb_form(word) and word not in english().telling)
-            if tied and k is not None and sentence.items[k].kind == "superlative" and sentence.used[k] and i:
-                sentence.take(i)  # "which site downloaded the most bytes"
+            ranked = i > 0 and k is not None and sentence.items[k].kind == "superlative" and sentence.used[k]
+            if tied and (ranked or (sentence.text(0) == "how often" and sentence.items[i - 1].kind == "value")):
+                sentence.take(i)  # "which site sent the most bytes", "how often was robots.txt fetched"
                 self.choices.doubt(_TIED, f"{word} is only a tie")
                 continue
             test = next((t for t in self.conditions.tests if t.place == k), None)

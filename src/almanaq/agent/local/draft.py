@@ -90,7 +90,7 @@ class Draft:
         """Return whether a noun of which nothing is known means the rows, as no other does: "requests per day"."""
         own, items = self.world.index.name_of(self.main), self.sentence.items
         columns = [m for item in items if item.kind == "column" for m in item.meanings]
-        nouns = [item for item in items if item.kind in ("table", "noun", "term", "unknown")]
+        nouns = [item for item in items if item.kind in ("table", "noun", "term")]
         named = any(getattr(m, "thing", None) is own and self.world.is_unique(own) for m in columns)
         return nouns == [span] and not named
 

@@ -181,7 +181,9 @@ class Figures(Defined):
         if timely or (after == k + 1 and kind in ("value", "number")):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
-        elif column.words[1:] and column.words[-1] in _NUMBERING and not (distinct or self.world.is_unique(column)):
+        elif (
+            len(column.words) == 2 and column.words[-1] in _NUMBERING and not (distinct or self.world.is_unique(column))
+        ):
             options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "orders" of an `order_number` that several rows have
         elif column.is_measurable and not distinct:
             sums = self._is_amount(column)

@@ -36,7 +36,8 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
-                if is_verb_form(self.sentence.text(i + 1)) and self.sentence.items[i + 1].kind in ("unknown", "column"):
+                after = self.sentence.items[i + 1 : i + 2]
+                if self._acts(i + 1) and not (after[0].kind == "column" and not after[0].how):
                     self.sentence.take(i + 1)  # "most frequently ordered"
                 busy = self.sentence.text(i).endswith("busiest") and any(
                     c.sums for c in self.world.columns(self.main.name)
@@ -133,7 +134,7 @@ class Ranking(Figures):
             alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
-            acts = by_number and k == i + 1 and sentence.items[k].kind == "unknown" and is_verb_form(sentence.text(k))
+            acts = by_number and k == i + 1 and sentence.items[k].kind == "unknown" and self._acts(k)
             if acts and k is not None:
                 sentence.take(k)  # "most requested pages"
             if surely or acts or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
@@ -143,6 +144,11 @@ class Ranking(Figures):
                 sentence.used[i] = False
             return
         self._rank_rows_or_groups(column, down, meant)
+
+    def _acts(self, k: int) -> bool:
+        """Return whether one word says what was done to things: "requested", but not "cooling"."""
+        word = self.sentence.text(k)
+        return is_verb_form(word) and not word.endswith("ing") and " " not in word
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
@@ -169,7 +175,7 @@ class Ranking(Figures):
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
             if column is not None:
                 if place != k:
-                    before = sentence.neighbour(place, -1, gap=2, over=("count",))
+                    before = sentence.neighbour(place, -1, gap=2, over=("count", "table"))
                     said = before is not None and sentence.items[before].kind == "by"
                     self.choices.doubt(1.0 if said else 0.6, "ranked by a column far off")
                 return place, column
