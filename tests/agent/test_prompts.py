@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import almanaq
-from almanaq.agent.check import PromptedChecker
+from almanaq.agent.check import check_answer
 from almanaq.agent.conversation import Agent
 from almanaq.agent.facts import SourceFacts
 from almanaq.agent.history import Turn
@@ -66,7 +66,7 @@ def check_prompt() -> Prompt:
     script = Script('{"verdict": "right", "reason": ""}')
     with almanaq.connect({"places": {"name": ["Golden Wok"]}}, cache=False) as connection:
         suql = "SELECT name FROM places"
-        PromptedChecker(script).check("and in Rome?", ["cheap food?"], suql, connection.sql(suql))
+        check_answer(script, "and in Rome?", ["cheap food?"], suql, connection.sql(suql))
     return script.prompts[0]
 
 

@@ -28,24 +28,18 @@ class Verdict:
     reason: str = ""
 
 
-class PromptedChecker:
-    """Asks a language model once about each query that ran; what it cannot say is taken for right."""
+def check_answer(model: LanguageModel, question: str, before: Sequence[str], suql: str, result: Result) -> Verdict:
+    """Return a model's verdict on a query that answers a question asked after those of `before`; one call.
 
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-
-    def check(self, question: str, before: Sequence[str], suql: str, result: Result) -> Verdict:
-        """Return the model's verdict on a query that answers a question asked after those of `before`.
-
-        It sees the query, the first rows, and how many there are.
-        """
-        shown = list(result.rows[:ROWS_SHOWN])
-        rows = [{c: cell(v, _CELL) for c, v in zip(result.columns, row, strict=True)} for row in shown]
-        values: dict[str, object] = {"question": question[:2000], "history": list(before), "suql": suql}
-        values |= {"rows": rows, "number": len(result.rows)}
-        try:
-            reply = json_object(complete(self._model, make_prompt("check", values, _SCHEMA)).text) or {}
-        except ModelCallError:
-            return Verdict()
-        said, reason = reply.get("verdict"), " ".join(str(reply.get("reason") or "").split())[:_REASON]
-        return Verdict(said, reason) if said in ("doubtful", "wrong") else Verdict()
+    It sees the query, the first rows, and how many there are. What it cannot say is taken for right.
+    """
+    shown = list(result.rows[:ROWS_SHOWN])
+    rows = [{c: cell(v, _CELL) for c, v in zip(result.columns, row, strict=True)} for row in shown]
+    values: dict[str, object] = {"question": question[:2000], "history": list(before), "suql": suql}
+    values |= {"rows": rows, "number": len(result.rows)}
+    try:
+        reply = json_object(complete(model, make_prompt("check", values, _SCHEMA)).text) or {}
+    except ModelCallError:
+        return Verdict()
+    said, reason = reply.get("verdict"), " ".join(str(reply.get("reason") or "").split())[:_REASON]
+    return Verdict(said, reason) if said in ("doubtful", "wrong") else Verdict()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from almanaq.agent.check import PromptedChecker, Verdict
+from almanaq.agent.check import Verdict, check_answer
 from almanaq.agent.checked import NEAREST, CheckedAnswers, is_usable, sort_by_nearness
 from almanaq.agent.describe import describe, describe_condition, name_counted, name_tables
 from almanaq.agent.facts import SourceFacts
@@ -35,9 +35,8 @@ from almanaq.agent.relax import (
     TRIES,
     ConditionCount,
     EmptyQuery,
-    LocalRelaxer,
-    PromptedRelaxer,
     count_conditions,
+    relax,
 )
 from almanaq.agent.responder import (
     Found,
@@ -56,6 +55,7 @@ from almanaq.agent.response import (
     Reading,
     Response,
     RowsFound,
+    Status,
     TablesChosen,
     TextWritten,
     make_failure,
@@ -175,9 +175,8 @@ class Agent:
             if small and models.language is not None
             else local
         )
-        self._relaxer = PromptedRelaxer(language) if language else LocalRelaxer()
         self._responder: Responder = PromptedResponder(language) if language else LocalResponder()
-        self._checker = PromptedChecker(language) if language else None
+        self._language = language
 
     def with_options(self, options: Options) -> Agent:
         """Return an agent that runs queries by other options, and shares with this one what it knows of the source."""
@@ -243,7 +242,8 @@ class Agent:
     def _steps(self, question: str, history: History) -> Steps:
         self._engine.catalog.check_readable()
         said = small_talk(question)
-        if said == "empty" or (self._classifier is None and said in _COURTESIES and not _asked_back(history)):
+        asked_back = bool(history) and history[-1].status == "clarify"  # which this turn may answer in a word
+        if said == "empty" or (self._classifier is None and said in _COURTESIES and not asked_back):
             return Response("no_query", self._responder.no_data(question, self._engine.catalog), kind="talk")
         catalog = self._catalog(question, history)
         kind: TurnKind = "new" if self._classifier is None else self._classifier.classify(question, catalog, history)
@@ -371,12 +371,11 @@ class Agent:
 
     def _check(self, question: str, ran: _Executed, history: History) -> Verdict:
         """Return what the checker says of a query that ran, where one is wanted and may see the rows."""
-        wanted = self._checker is not None and self._options is not None and self._options.check and not ran.stopped
-        if not wanted or self._checker is None or shows_private(ran.suql, self._engine, ran.result.trace.links):
+        wanted = self._options is not None and self._options.check and not ran.stopped
+        if not wanted or self._language is None or shows_private(ran.suql, self._engine, ran.result.trace.links):
             return Verdict()
         before = [turn.question for turn in history[-_TURNS_FOR_RELAXER:]]
-        verdict = self._checker.check(question, before, ran.suql, ran.result)
-        return verdict if verdict.judgement != "right" else Verdict()
+        return check_answer(self._language, question, before, ran.suql, ran.result)
 
     def _refusal(self, message: str, attempts: int) -> str:
         """Return why the last query was refused; where a model wrote it, say so."""
@@ -436,14 +435,14 @@ class Agent:
         self, question: str, catalog: Catalog, ran: _Executed, history: History, served: ServedQuestion
     ) -> Generator[Event, None, _Executed]:
         """Try the query without one of its conditions, then without another; return the first that finds rows."""
-        query = EmptyQuery(ran.suql, catalog, ran.parsed.keep)
+        query = EmptyQuery(ran.suql, catalog)
         counts = self._count_conditions(ran.suql, served)
         open_ = query.helpful(counts)
         query.known = tuple(each.in_full() for each in counts)
         query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
-            choice = self._relaxer.relax(question, query, open_)
+            choice = relax(question, query, open_, self._language)
             if choice is None:
                 break
             chosen, loosened = choice
@@ -483,7 +482,7 @@ class Agent:
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
-        status = "no_query" if parsed.status == "query" else parsed.status
+        status: Status = "clarify" if parsed.status == "clarify" else "no_query"
         return Response(status, answer, kind=parsed.kind, asked=parsed.asked, readings=self._readings(parsed))
 
     def _readings(self, parsed: Parsed) -> tuple[Reading, ...]:
@@ -604,11 +603,6 @@ def _gave_up(question: str, failures: Sequence[Failure]) -> Response:
 def _rows_shown(history: History, *, private: bool) -> list[Shown]:
     """Return the rows of earlier replies, by which keys are described; those of private turns only where wanted."""
     return [turn.shown for turn in history if turn.shown and (private or not turn.private)]
-
-
-def _asked_back(history: History) -> bool:
-    """Return whether the last reply was a question, which the next turn may answer in a word."""
-    return bool(history) and history[-1].status == "clarify"
 
 
 class Chat:

@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 from almanaq.suql.catalog.relations import Catalog
 
-TurnKind = Literal[
-    "talk", "world", "new", "another", "compare", "best", "detail", "replace", "narrow", "drop", "count", "again"
-]
-"""What an asker does with a turn; "again" asks for the same rows once more."""
+TurnKind = Literal["talk", "world", "new", "detail"]
+"""What an asker does with a turn; a "detail" of rows that were shown is nothing from which the next turn goes on."""
 
 NO_DATA: frozenset[TurnKind] = frozenset({"talk", "world"})
 """Turns that need nothing of the source."""

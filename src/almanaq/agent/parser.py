@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import locale
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from almanaq.agent.dialects import dialect_notes
@@ -19,10 +19,10 @@ from almanaq.agent.terms import write_terms
 from almanaq.agent.unanswerable import say_missing, say_unanswerable
 from almanaq.agent.value_links import FindLinks
 from almanaq.errors import ModelCallError
-from almanaq.models.protocols import Completion, LanguageModel, Prompt, Usage, forget_reply
+from almanaq.models.protocols import Completion, LanguageModel, Prompt, forget_reply
 from almanaq.suql.catalog.relations import Catalog
 
-ParseStatus = Literal["query", "no_query", "clarify", "no_result"]
+ParseStatus = Literal["query", "no_query", "clarify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +30,16 @@ class Parsed:
     """What a parser made of a question.
 
     Attributes:
-        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`;
-            `no_result` says with `reply` why no row can be what was asked for.
+        status: `query` with `suql`; `no_query` when the question needs no data; `clarify` asks back with `reply`.
         why: the condition that finds the rows of which the asker wants to know why they are, or are not, among those of
             an earlier query; "" where that is not asked.
         reply: what to say when there is no query, and with one, the sentence that its rows fill (`Found.sentence`); ""
             leaves it to the responder.
         unused: words of the question that the query leaves out.
-        corrections: (as written, as understood) for misspelt names and values.
-        usage: what the model calls cost.
         kind: what the asker does, where the parser knows more than the classifier.
         remarks: sentences on how unusual words were understood; they come before the rows.
         readings: the queries to choose from where none is sure, the likeliest first.
         notes: sentences on how references to earlier turns were understood.
-        keep: conditions of the query that must not be relaxed, in addition to those on keys and names.
         asked, of: as in Turn; with `why`, `of` is the query that is explained, "" for the last one.
     """
 
@@ -51,13 +47,10 @@ class Parsed:
     suql: str | None = None
     reply: str = ""
     unused: tuple[str, ...] = ()
-    corrections: tuple[tuple[str, str], ...] = ()
-    usage: Usage = field(default_factory=Usage)
     kind: TurnKind = "new"
     remarks: tuple[str, ...] = ()
     readings: tuple[Reading, ...] = ()
     notes: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
     asked: str = ""
     of: str = ""
     why: str = ""
@@ -110,11 +103,11 @@ class PromptedParser:
         model: completes the prompt `parse`.
         today: returns the date that "this year" refers to.
         language: the asker's locale, as `de_CH`, by which dates and numbers are read; by default the process's.
-        show_rows: reads the small tables, which the prompt shows whole; None shows no rows.
-        find_links: finds the values of columns that words of a question spell; None shows none.
-        find_facts: counts missing cells and references that nobody declared; None says nothing of them.
+        show_rows: reads the small tables, which the prompt shows whole.
+        find_links: finds the values of columns that words of a question spell.
+        find_facts: counts missing cells and references that nobody declared.
         source: returns the whole catalog, of which a turn sees a part: the prompt names the other tables.
-        find_near: finds the checked questions that are nearest to one; None shows none.
+        find_near: finds the checked questions that are nearest to one.
         shots: examples of questions with their SUQL; those that fit no relation shown are left out. Where none is
             given, some are generated from the schema.
     """
@@ -128,11 +121,11 @@ class PromptedParser:
         today: Callable[[], datetime.date] = datetime.date.today,
         language: str | None = None,
         shots: Examples = (),
-        find_near: Callable[[str], Examples] | None = None,
-        show_rows: ShowRows | None = None,
-        find_links: FindLinks | None = None,
-        find_facts: Callable[[Catalog], Facts] | None = None,
-        source: Callable[[], Catalog] | None = None,
+        find_near: Callable[[str], Examples] = lambda _: (),
+        show_rows: ShowRows = lambda _: {},
+        find_links: FindLinks = lambda *_: (),
+        find_facts: Callable[[Catalog], Facts] = lambda _: Facts(),
+        source: Callable[[], Catalog] = lambda: Catalog(()),
     ) -> None:
         self._find_near = find_near
         self._source, self._find_facts = source, find_facts
@@ -145,13 +138,11 @@ class PromptedParser:
     ) -> Parsed:
         """Return the model's query; raises ModelCallError when two replies in a row cannot be read."""
         prompt = self.prompt(question, catalog, history, failures)
-        usage = Usage()
         for _ in range(_ATTEMPTS):
             completion: Completion = complete(self._model, prompt)
-            usage = usage + completion.usage
             reply = read_reply(completion.text)
             if reply is not None:
-                return _make_parsed(reply, catalog, usage, _recent(history))
+                return _make_parsed(reply, catalog, _recent(history))
             forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
@@ -164,13 +155,9 @@ class PromptedParser:
         """Return the request that `parse` sends."""
         values = {
             "dialect": dialect_notes(catalog.dialect),
-            "schema": schema_text(
-                catalog,
-                self._show_rows(catalog) if self._show_rows else None,
-                self._find_facts(catalog) if self._find_facts else None,
-            ),
+            "schema": schema_text(catalog, self._show_rows(catalog), self._find_facts(catalog)),
             "examples": (
-                *(choose_examples(self._find_near(question), catalog) if self._find_near else ()),
+                *choose_examples(self._find_near(question), catalog),
                 *(choose_examples(self._shots, catalog) or generate_examples(catalog)),
             ),
             "terms": write_terms(question[:_QUESTION_LENGTH], catalog),
@@ -179,7 +166,7 @@ class PromptedParser:
             "locale": self._language,
             "history": [{"turn": i, **_turn(turn)} for i, turn in enumerate(_recent(history), start=1)],
             "question": question[:_QUESTION_LENGTH],
-            "links": self._find_links(question[:_QUESTION_LENGTH], catalog) if self._find_links else (),
+            "links": self._find_links(question[:_QUESTION_LENGTH], catalog),
             "failures": failures,
         }
         return make_prompt("parse", values, REPLY_SCHEMA)
@@ -189,8 +176,7 @@ class PromptedParser:
 
         Of many, the first, and how many more there are.
         """
-        whole = self._source().relations if self._source is not None else ()
-        hidden = [relation for relation in whole if catalog.find(relation.name) is None]
+        hidden = [relation for relation in self._source().relations if catalog.find(relation.name) is None]
         left, said = _OTHERS_LENGTH, []
         for relation in hidden[:_OTHERS]:
             cut = ", …" if len(relation.columns) > _OTHER_COLUMNS else ""
@@ -232,17 +218,10 @@ def read_reply(text: str) -> dict[str, Any] | None:
     value = json_object(text)
     if value is None or not {"suql", "needs_data", "clarify"} & set(value):
         return None
-    texts = ("suql", "clarify", "reply", "why_not")
-    return value if all(isinstance(value.get(name), str | None) for name in texts) and _decides(value) else None
-
-
-def _decides(value: dict[str, Any]) -> bool:
-    """Return whether a reply has a query, a question back, words for the asker, or says that no data is needed.
-
-    That the tables cannot tell is a decision too, where it says why.
-    """
-    said = any(value.get(name) for name in ("suql", "clarify", "reply", "why_not"))
-    return said or bool(_reasoning(value) or _left_out(value)) or value.get("needs_data") is False
+    texts = [value.get(name) for name in ("suql", "clarify", "reply", "why_not")]
+    # That the tables cannot tell is a decision too, where it says why.
+    decides = any(texts) or _reasoning(value) or _left_out(value) or value.get("needs_data") is False
+    return value if decides and all(isinstance(text, str | None) for text in texts) else None
 
 
 def _reasoning(reply: dict[str, Any]) -> str:
@@ -252,33 +231,24 @@ def _reasoning(reply: dict[str, Any]) -> str:
 
 def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
     """Return the words of the request that the query leaves out, by the model's reply; () where it lists none."""
-    listed = reply.get("left_out")
-    words = (
-        [" ".join(each.split())[:_WORDS] for each in listed if isinstance(each, str)]
-        if isinstance(listed, list)
-        else []
-    )
-    return tuple(each for each in words if each)[:_LEFT_OUT]
+    listed = reply.get("left_out") if isinstance(reply.get("left_out"), list) else []
+    words = (" ".join(each.split())[:_WORDS] for each in listed or () if isinstance(each, str))
+    return tuple(filter(None, words))[:_LEFT_OUT]
 
 
-def _make_parsed(reply: dict[str, Any], catalog: Catalog, usage: Usage, recent: Sequence[Turn]) -> Parsed:
+def _make_parsed(reply: dict[str, Any], catalog: Catalog, recent: Sequence[Turn]) -> Parsed:
     suql = (reply.get("suql") or "").strip().rstrip(";").strip()
     if suql:
         sentence = " ".join((reply.get("reply") or "").split())[:_ANSWER_LENGTH]
-        return Parsed("query", suql, sentence, notes=say_missing(_left_out(reply)), usage=usage)
+        return Parsed("query", suql, sentence, notes=say_missing(_left_out(reply)))
     if (reply.get("why_not") or "").strip():
-        return Parsed(
-            "no_query", usage=usage, kind="detail", why=reply["why_not"].strip(), of=_explained_query(reply, recent)
-        )
+        # The query of the earlier turn that a why-question names; "" where it names none, or one without.
+        named = [turn for i, turn in enumerate(recent, start=1) if i == reply.get("why_turn")]
+        of = next((turn.of or turn.suql or "" for turn in named), "")
+        return Parsed("no_query", kind="detail", why=reply["why_not"].strip(), of=of)
     if reply.get("clarify"):
-        return Parsed("clarify", reply=str(reply["clarify"]).strip(), usage=usage)
+        return Parsed("clarify", reply=str(reply["clarify"]).strip())
     said = (reply.get("reply") or "").strip() or _reasoning(reply)
     if reply.get("needs_data") is False:
-        return Parsed("no_query", reply=said, usage=usage, kind="talk")
-    return Parsed("no_query", reply=say_unanswerable(said, _left_out(reply), catalog), usage=usage, kind="world")
-
-
-def _explained_query(reply: dict[str, Any], recent: Sequence[Turn]) -> str:
-    """Return the query of the earlier turn that a why-question names; "" where it names none, or one without."""
-    named = [turn for i, turn in enumerate(recent, start=1) if i == reply.get("why_turn")]
-    return next((turn.of or turn.suql or "" for turn in named), "")
+        return Parsed("no_query", reply=said, kind="talk")
+    return Parsed("no_query", reply=say_unanswerable(said, _left_out(reply), catalog), kind="world")

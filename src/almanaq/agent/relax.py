@@ -48,7 +48,7 @@ class EmptyQuery:
         tried: the loosened queries that found nothing either.
     """
 
-    def __init__(self, suql: str, catalog: Catalog, keep: Sequence[str] = ()) -> None:
+    def __init__(self, suql: str, catalog: Catalog) -> None:
         self.suql = suql
         self.known: tuple[str, ...] = ()
         self.before: tuple[str, ...] = ()
@@ -59,15 +59,10 @@ class EmptyQuery:
         self._parts = list(where.this.flatten()) if where and isinstance(where.this, exp.And) else []
         self.conditions = tuple(to_sql(part, self.dialect) for part in self._parts)
         relation = main_relation(self._tree, catalog)
-        kept = {to_sql(sqlglot.parse_one(text, read=self.dialect), self.dialect) for text in keep}
         self.free: tuple[int, ...] = ()
         if relation is not None:
             self._relation = relation
-            self.free = tuple(
-                i
-                for i, part in enumerate(self._parts)
-                if self.conditions[i] not in kept and not _identifies(part, relation)
-            )
+            self.free = tuple(i for i, part in enumerate(self._parts) if not _identifies(part, relation))
 
     def words(self, i: int) -> str:
         """Return a condition in words."""
@@ -84,7 +79,7 @@ class EmptyQuery:
         return [link_column(self._relation, column) for column in columns if column is not None]
 
     def helpful(self, counts: Sequence[ConditionCount]) -> list[int]:
-        """Return those of `free` without which rows may be found; all where `counts` is empty, as nothing could be told.
+        """Return those of `free` without which rows may be found; all where `counts` is empty: nothing could be told.
 
         Conditions on texts are assumed to hold.
         """
@@ -112,14 +107,29 @@ def _identifies(part: exp.Expr, relation: Relation) -> bool:
     return joins or identified
 
 
-class LocalRelaxer:
-    """Drops the condition that a person would give up first."""
+def relax(
+    question: str, query: EmptyQuery, open_: Sequence[int], model: LanguageModel | None
+) -> tuple[int, RelaxedQuery] | None:
+    """Return which condition of `open_` to loosen, and the query after that; None where a model would loosen none.
 
-    def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery]:
-        """Return the first in the order: numbers and prices, texts from the last to the first, places, kinds."""
-        del question
-        chosen = min(open_, key=lambda i: (_firmness(query, i), -i))
-        return chosen, RelaxedQuery(query.without(chosen), query.words(chosen))
+    Without a model, or where its reply cannot be used, the condition goes that a person would give up first: a number
+    or a price, a text (the last first), a place, a kind.
+    """
+    chosen, replacement = min(open_, key=lambda i: (_firmness(query, i), -i)), None
+    if model is not None:
+        values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
+        values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
+        prompt = relax_prompt(values | {"told": query.known, "tried": query.tried})
+        try:
+            reply = json_object(complete(model, prompt).text) or {}
+        except ModelCallError:
+            reply = {}
+        number = reply.get("condition", 0)
+        if number is None:
+            return None
+        if isinstance(number, int) and 1 <= number <= len(open_):
+            chosen, replacement = open_[number - 1], reply.get("replacement")
+    return chosen, _replace_condition(query, chosen, replacement)
 
 
 def _firmness(query: EmptyQuery, i: int) -> int:
@@ -129,33 +139,6 @@ def _firmness(query: EmptyQuery, i: int) -> int:
     if any(p.kind == "number" or "price" in p.roles for p in places):
         return 0
     return 2 if any("address" in p.roles for p in places) else 3
-
-
-class PromptedRelaxer:
-    """Asks a language model which condition to loosen; an unusable reply falls back to the local order."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model, self._local = model, LocalRelaxer()
-
-    def relax(self, question: str, query: EmptyQuery, open_: Sequence[int]) -> tuple[int, RelaxedQuery] | None:
-        """Return the index of the model's choice among `open_`, and the query without that condition; None for none.
-
-        Where its replacement is no condition, the condition is dropped.
-        """
-        values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
-        values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
-        prompt = relax_prompt(values | {"told": query.known, "tried": query.tried})
-        try:
-            reply = json_object(complete(self._model, prompt).text) or {}
-        except ModelCallError:
-            reply = {}
-        number = reply.get("condition", 0)
-        if number is None:
-            return None
-        if not isinstance(number, int) or not 1 <= number <= len(open_):
-            return self._local.relax(question, query, open_)
-        chosen, replacement = open_[number - 1], reply.get("replacement")
-        return chosen, _replace_condition(query, chosen, replacement)
 
 
 def relax_prompt(values: Mapping[str, object]) -> Prompt:
@@ -258,7 +241,8 @@ def count_conditions(
 
     def held(part: exp.Expr) -> tuple[str, ...]:
         query = _values_of(tree, part)
-        return () if query is None or shows_private(text(query)) else _excerpts(run(text(query)).rows)
+        rows = () if query is None or shows_private(text(query)) else run(text(query)).rows
+        return tuple(" ".join(str(value).split())[:_VALUE_LENGTH] for value, *_ in rows if value is not None)
 
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     structured = [part for part in parts if not has_text(part)]
@@ -319,10 +303,6 @@ def _values_of(tree: exp.Select, part: exp.Expr) -> exp.Select | None:
     made.set("expressions", [next(iter(columns.values())).copy()])
     made.set("distinct", exp.Distinct())
     return made.order_by("1").limit(VALUES_SHOWN + 1)
-
-
-def _excerpts(rows: Sequence[Sequence[object]]) -> tuple[str, ...]:
-    return tuple(" ".join(str(row[0]).split())[:_VALUE_LENGTH] for row in rows if row[0] is not None)
 
 
 def _rows(number: int) -> str:

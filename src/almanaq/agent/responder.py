@@ -195,11 +195,8 @@ def _facts(found: Found, row: Sequence[Any], first: int) -> list[str]:
     whole = len(found.rows) == 1 and len(row) <= _FEW_COLUMNS
     cells = zip(found.columns[first:], row[first:], strict=True)
     shown = [(c, v) for c, v in cells if v is not None or c in found.read or whole]
-    long = {c for c, _ in shown if c in found.read or len(found.rows) == 1}
-    return [
-        f"{_label(c)}: {_NOT_SAID if v is None and c in found.read else cell_of(c, v, _long(c in long))}"
-        for c, v in shown
-    ]
+    most = {c: _SAID_LENGTH if c in found.read or len(found.rows) == 1 else _CELL_LENGTH for c, _ in shown}
+    return [f"{_label(c)}: {_NOT_SAID if v is None and c in found.read else cell_of(c, v, most[c])}" for c, v in shown]
 
 
 def _label(column: str) -> str:
@@ -234,10 +231,6 @@ def format_quote(evidence: Evidence) -> str:
     text = text if len(text) <= _QUOTE_LENGTH else text[: _QUOTE_LENGTH - 1] + "…"
     part = passage_name(evidence.column, evidence.key, words(evidence.column))
     return f"“{text}” ({part} {evidence.passage + 1})"
-
-
-def _long(whole: bool) -> int:
-    return _SAID_LENGTH if whole else _CELL_LENGTH
 
 
 def cell(value: Any, most: int = _CELL_LENGTH) -> str:
@@ -429,7 +422,7 @@ def _rows_to_word(found: Found) -> list[dict[str, str]]:
 
 def write_notes(parsed: Parsed, trace: Trace) -> tuple[str, ...]:
     """Return what the asker should know of how the question was understood and the query was run."""
-    notes = [*parsed.notes, *(f"I took “{written}” for “{meant}”." for written, meant in parsed.corrections)]
+    notes = [*parsed.notes]
     if parsed.unused:
         notes.append("I did not use: " + ", ".join(f"“{w}”" for w in parsed.unused) + ".")
     for _, literal, values in trace.links:

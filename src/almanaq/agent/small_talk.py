@@ -74,20 +74,17 @@ def small_talk(text: str) -> Kind | None:
     plain = text.casefold().replace("\u2019", "'")
     for short, full in _SHORT:
         plain = plain.replace(short, full)
-    plain = " ".join(re.sub(r"[^\w ]+", " ", plain).split())
+    plain = _without_marks(plain)
     if not plain:
         return "empty"
-    parts = [
-        plain,
-        *(
-            " ".join(re.sub(r"[^\w ]+", " ", p).split())
-            for p in re.split(r"[.!,;]| and ", text.casefold())
-            if p.strip()
-        ),
-    ]
-    if len(parts) > 2 and all(_kind(p) for p in parts[1:] if p):
-        return _kind(parts[-1] or parts[1])
+    parts = [_without_marks(part) for part in re.split(r"[.!,;]| and ", text.casefold()) if part.strip()]
+    if len(parts) > 1 and all(_kind(part) for part in parts if part):
+        return _kind(parts[-1] or parts[0])
     return _kind(plain)
+
+
+def _without_marks(text: str) -> str:
+    return " ".join(re.sub(r"[^\w ]+", " ", text).split())
 
 
 def _kind(plain: str) -> Kind | None:

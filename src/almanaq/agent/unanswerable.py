@@ -57,11 +57,7 @@ def nearest_columns(text: str, catalog: Catalog) -> tuple[str, ...]:
             if column.name in keys:
                 continue
             own, described = set(stems(words(column.name))), set(stems(column.description or ""))
-            shared = sum(any(_is_alike(a, b) for b in asked) for a in own)
+            shared = sum(any(a == b or SequenceMatcher(None, a, b).ratio() >= _ALIKE for b in asked) for a in own)
             if shared or described & asked:
                 scores[words(column.name)] = shared / max(1, len(own)) + len(described & asked) / 10
     return tuple(sorted(scores, key=lambda name: -scores[name])[:_MOST])
-
-
-def _is_alike(one: str, other: str) -> bool:
-    return one == other or SequenceMatcher(None, one, other).ratio() >= _ALIKE

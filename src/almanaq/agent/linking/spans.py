@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal[
@@ -63,10 +63,6 @@ class Span:
     def sureness(self) -> float:
         """How surely the words mean it: 1 for what is written so."""
         return min(1.0, self.score / self.size)
-
-    def of(self, meaning: Any) -> Span:
-        """Return the span with another of its meanings first."""
-        return replace(self, meanings=(meaning, *(m for m in self.meanings if m is not meaning)))
 
 
 def best_covers(spans: Sequence[Span], length: int, most: int = 3) -> list[tuple[Span, ...]]:

@@ -17,9 +17,10 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import QuerySpec, plain, to_text, write_spec
+from almanaq.agent.local.spec import QuerySpec, plain, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
+from almanaq.agent.queries import to_sql
 from almanaq.errors import AlmanaqError
 from almanaq.suql.catalog.relations import Relation
 from almanaq.suql.text_functions import has_text
@@ -183,7 +184,7 @@ def _columns_found(reading: Reading, world: World) -> Columns | None:
         return None
     figures: Columns = ()
     if spec.measures and not spec.groups:
-        figures = (tuple(to_text(measure, world.dialect) for measure in spec.measures),)
+        figures = (tuple(to_sql(measure, world.dialect) for measure in spec.measures),)
         shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
         spec = QuerySpec(spec.rows, shown, (), spec.conditions)
     limit = spec.limit or _MOST_COMPARED

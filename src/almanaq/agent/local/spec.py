@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.joins import JoinGraph, Way, column_of, table_of
 from almanaq.agent.linking.words import singular
-from almanaq.agent.queries import query_tree
+from almanaq.agent.queries import query_tree, to_sql
 from almanaq.text.sql_literals import is_plain
 
 TITLE = "title"
@@ -180,12 +180,7 @@ class QuerySpec:
 
 def write_spec(spec: QuerySpec, graph: JoinGraph, dialect: str) -> str:
     """Return a spec as one SELECT; raises KeyError where a relation cannot be reached."""
-    return to_text(select_of(spec, graph), dialect)
-
-
-def to_text(tree: exp.Expr, dialect: str) -> str:
-    """Return a tree as SQL."""
-    return tree.sql(dialect, normalize_functions=False)
+    return to_sql(select_of(spec, graph), dialect)
 
 
 def select_of(spec: QuerySpec, graph: JoinGraph) -> exp.Select:
@@ -375,7 +370,7 @@ def without_limit(suql: str, dialect: str) -> str:
         return suql
     whole = tree.copy()
     whole.set("limit", None)
-    return to_text(whole, dialect)
+    return to_sql(whole, dialect)
 
 
 def is_cut(suql: str, found: int, dialect: str) -> bool:
@@ -393,4 +388,4 @@ def count_all(suql: str, found: int, dialect: str) -> str | None:
         return None
     counting = tree.select(count(), append=False)
     counting.set("limit", None)
-    return to_text(counting, dialect)
+    return to_sql(counting, dialect)

@@ -12,8 +12,8 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
 from almanaq.agent.linking.joins import JoinGraph
 from almanaq.agent.linking.link import Links, link
-from almanaq.agent.local.spec import plain, to_text
-from almanaq.agent.queries import QueryEngine
+from almanaq.agent.local.spec import plain
+from almanaq.agent.queries import QueryEngine, to_sql
 from almanaq.bounded_dict import BoundedDict
 from almanaq.suql.catalog.relations import Catalog, Relation
 
@@ -40,7 +40,7 @@ class World:
     ) -> None:
         self.catalog, self.dialect = catalog, dialect
         self.run = run
-        self.graph = JoinGraph(catalog, None if run is None else lambda tree: bool(run(to_text(tree, dialect))))
+        self.graph = JoinGraph(catalog, None if run is None else lambda tree: bool(run(to_sql(tree, dialect))))
         self.index = CatalogIndex(catalog, values, today, self.graph.is_unique)
         self._links = BoundedDict[str, Links](_KEPT)
 

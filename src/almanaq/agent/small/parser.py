@@ -22,7 +22,7 @@ from almanaq.agent.small.translate import NotTranslated, Translated, translate
 from almanaq.agent.small.views import Views, choose_views
 from almanaq.agent.turn import options_of_turn
 from almanaq.errors import DatabaseError, DeadlineExceeded, ModelCallError, ModelError, QueryError
-from almanaq.models.protocols import LanguageModel, Prompt, Usage
+from almanaq.models.protocols import LanguageModel, Prompt
 from almanaq.models.retrying import describe_failure
 from almanaq.options import Options
 from almanaq.suql.catalog.relations import Catalog
@@ -53,7 +53,6 @@ class Draft:
     likelihood: float | None
     rows: Sequence[Sequence[object]]
     views: int
-    usage: Usage
 
     @property
     def is_empty(self) -> bool:
@@ -112,10 +111,10 @@ class SmallModelParser:
         chance = _SURE if self._is_sure(draft, parsed.readings) else min(0.5, math.exp(5 * (draft.likelihood or -1.0)))
         if chance >= self._local.confidence:
             remark = f"{self._model.name} wrote this query."
-            return Parsed("query", suql, usage=draft.usage, unused=draft.translated.left_out, remarks=(remark,))
+            return Parsed("query", suql, unused=draft.translated.left_out, remarks=(remark,))
         reading = Reading(describe(suql, dialect=world.dialect), suql, round(chance, 3))
         others = [each for each in parsed.readings if each.suql != suql]
-        return replace(self._local.offer(question, [reading, *others][:_READINGS], world), usage=draft.usage)
+        return self._local.offer(question, [reading, *others][:_READINGS], world)
 
     def draft(self, question: str, world: World) -> Draft | None:
         """Return what the model wrote as a query that runs; None where that is none. Raises ModelCallError."""
@@ -128,7 +127,7 @@ class SmallModelParser:
             raise
         except (NotTranslated, DatabaseError):  # what the engine says of it is no answer
             return None
-        return Draft(translated, completion.likelihood, rows, len(views.views), completion.usage)
+        return Draft(translated, completion.likelihood, rows, len(views.views))
 
     def _is_sure(self, draft: Draft, readings: Sequence[Reading]) -> bool:
         """Return whether the model is sure of a query, or a reading of `local` finds the same."""

@@ -13,8 +13,9 @@ from sqlglot.tokens import Tokenizer
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import Hop, column_of, table_of
-from almanaq.agent.local.spec import text, to_text
+from almanaq.agent.local.spec import text
 from almanaq.agent.local.world import World
+from almanaq.agent.queries import to_sql
 from almanaq.suql.catalog.relations import Relation
 from almanaq.text.sql_literals import string_literal
 
@@ -213,7 +214,7 @@ class _Values:
                     continue
                 query = exp.select(column_of("", hop.right_column)).distinct().from_(table_of(there))
                 query = query.where(exp.EQ(this=column_of("", meaning.column.name), expression=text(meaning.value)))
-                keys = [row[0] for row in self._world.run(to_text(query.limit(_MOST_KEYS + 1), self._world.dialect))]
+                keys = [row[0] for row in self._world.run(to_sql(query.limit(_MOST_KEYS + 1), self._world.dialect))]
                 if 0 < len(keys) <= _MOST_KEYS and None not in keys:
                     return own, [str(key) for key in keys]
         return None

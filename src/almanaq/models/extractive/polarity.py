@@ -241,7 +241,8 @@ def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False)
 
 def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
     """Return how far cues say that a matter is so, from -1 to 1; a negation inside one ("no kids' menu") is spent."""
-    denied, since = _is_denied(clause), 0
+    denials = [hit for hit in concept("denial").hits(clause.stems) if hit.kind == "yes"]
+    denied, since = any(not clause.negated(hit.start) for hit in denials), 0
     sides: dict[str, list[float]] = {}
     for hit in hits:
         side = -1.0 if hit.kind in ("no", "blame") else 1.0
@@ -260,10 +261,6 @@ def _cue_weight(clause: Clause, matter: Concept, hits: Sequence[Hit]) -> float:
 
 def _sign(score: float) -> float:
     return max(-1.0, min(1.0, score))
-
-
-def _is_denied(clause: Clause) -> bool:
-    return any(hit.kind == "yes" and not clause.negated(hit.start) for hit in concept("denial").hits(clause.stems))
 
 
 def _decide(evidence: Sequence[Evidence]) -> Polarity:
