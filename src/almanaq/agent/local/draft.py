@@ -87,12 +87,16 @@ class Draft:
         return goes_on and not any(after[-1].folded.startswith(word) for word in held)
 
     def _only_noun(self, span: Span) -> bool:
-        """Return whether a noun of which nothing is known means the rows, as no other does: "requests per day"."""
+        """Return whether a noun of which nothing is known means the rows, as no other does: "requests per day".
+
+        Where the table has a noun for them, another may mean some of them: "daughters", of `children`.
+        """
+        if not self.main.name.casefold().endswith(relation_words(self.main)[-1]):
+            return False
         own, items = self.world.index.name_of(self.main), self.sentence.items
-        columns = [m for item in items if item.kind == "column" for m in item.meanings]
-        nouns = [item for item in items if item.kind in ("table", "noun", "term")]
-        named = any(getattr(m, "thing", None) is own and self.world.is_unique(own) for m in columns)
-        return nouns == [span] and not named
+        meant = [m for item in items if item.kind in ("column", "value") for m in item.meanings]
+        named = any(getattr(m, "thing", getattr(m, "column", None)) is own for m in meant) and self.world.is_unique(own)
+        return [item for item in items if item.kind in ("table", "noun", "term")] == [span] and not named
 
     def _is_doer(self, noun: str) -> bool:
         """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""

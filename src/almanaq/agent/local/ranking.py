@@ -16,7 +16,7 @@ from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
 
-_MANY = ("most", "fewest", "least", "by")
+_MANY = ("most", "fewest", "least")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
@@ -256,10 +256,11 @@ class Ranking(Figures):
         if grouped or other:
             sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
-            said = [
-                item.kind for item in self.sentence.items if self.sentence.links.text(item).casefold().endswith(_MANY)
-            ]
-            of_all = bool(sums) and ("superlative" in said or "by" in said)  # the most sales, or the top by sales
+            items = self.sentence.items
+            by = next((k for k, item in enumerate(items) if item.kind == "by"), len(items))
+            named = any(item.kind == "table" and self.main in item.meanings for item in items[:by])
+            many = any(self.sentence.text(k).endswith(_MANY) for k, s in enumerate(items) if s.kind == "superlative")
+            of_all = bool(sums) and (many or (by < len(items) and not named))  # the most sales, or the top by sales
             options = [
                 ("row", 0.5 if mean else 0.75 if of_all else 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
