@@ -175,8 +175,6 @@ def comparisons(tokens: Sequence[Token]) -> Iterator[Span]:
         if measured and first + 1 < len(tokens) and tokens[first + 1].folded == "than":
             yield from _compared(tokens, first, first + 2, ">" if measured[0][1] else "<", measured)
     for at in range(len(tokens)):
-        if tokens[at].folded == "negative":
-            yield Span(at, at + 1, "compare", (Comparison("<", (0.0,), ""),), 0.8)
         if tokens[at].folded == "than" and (found := _comparative_before(tokens, at)) is not None:
             yield Span(found[0], found[0] + 1, "silent", (), 0.7)
             yield Span(at, at + 1, "than", ((found[1], None),), 0.75)
@@ -278,7 +276,7 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
     score = 1.02
     if before and before[1] == first and before[0] == int(before[0]) <= 1000 and tokens[first - 1].folded != "one":
         begin = first - 1 - (first > 1 and tokens[first - 2].folded == "top")  # "top 3 best"
-        yield Span(begin, last, "superlative", (Superlative(*made, int(before[0])),), score * (last - begin) + 0.05)
+        yield Span(begin, last, "superlative", (Superlative(*made, int(before[0])),), (score + 0.05) * (last - begin))
     if after and after[1] == last + 1 and after[0] == int(after[0]) <= 1000 and not _is_year(after[0]):
         yield Span(
             first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05

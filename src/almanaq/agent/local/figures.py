@@ -184,7 +184,7 @@ class Figures(Defined):
         elif (
             len(column.words) == 2 and column.words[-1] in _NUMBERING and not (distinct or self.world.is_unique(column))
         ):
-            options = [("COUNT", 0.95), ("ROWS", 0.7)]  # "orders" of an `order_number` that several rows have
+            options = [("COUNT", 0.95), ("ROWS", 0.87)]  # "orders" of an `order_number` that several rows have
         elif column.is_measurable and not distinct:
             sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]

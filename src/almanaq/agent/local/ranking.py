@@ -39,10 +39,8 @@ class Ranking(Figures):
                 after = self.sentence.items[i + 1 : i + 2]
                 if self._acts(i + 1) and not (after[0].kind == "column" and not after[0].how):
                     self.sentence.take(i + 1)  # "most frequently ordered"
-                busy = self.sentence.text(i).endswith("busiest") and any(
-                    c.sums for c in self.world.columns(self.main.name)
-                )
-                self.choices.doubt(0.5 if busy else 1.0, "busy by their number, or by an amount")
+                busy = self.sentence.text(i).endswith("busiest")
+                self.choices.doubt(0.6 if busy else 1.0, "busy by their number, or by an amount")
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
