@@ -347,7 +347,7 @@ class Agent:
             raise QueryError("there is no earlier query to explain; write a query that answers the question")
         asked = why_query(last, parsed.why, catalog)
         yield QueryWritten(asked.suql, 1)
-        result = self._engine.run(asked.suql, options=options_of_turn(self._options))
+        result = self._query(asked.suql)
         searched = self._searched(last, _rows_shown(history, private=False))
         said = say_why(asked, result, describe_condition(parsed.why, dialect), searched)
         columns, rows = ("row", *asked.conditions), tuple(row[: len(asked.conditions) + 1] for row in result.rows)
@@ -398,16 +398,17 @@ class Agent:
         keyed = self._with_keys(suql)
         if keyed is not None:
             try:
-                return self._split_keys(
-                    self._engine.run(keyed.suql, options=options_of_turn(self._options)), keyed, suql
-                )
+                return self._split_keys(self._query(keyed.suql), keyed, suql)
             except QueryError:
                 # Where the query itself is at fault, the message must speak of it. Else its rows have no keys: the
                 # engine groups them by a function that we took for one of a single row.
                 self._engine.check(suql)
                 self._keyed[suql] = None
-        result = self._engine.run(suql, options=options_of_turn(self._options))
-        return self._split_keys(result, None, suql)
+        return self._split_keys(self._query(suql), None, suql)
+
+    def _query(self, suql: str) -> Result:
+        """Return the rows of a query, which may take what is left of the turn."""
+        return self._engine.run(suql, options=options_of_turn(self._options))
 
     def _split_keys(self, result: Result, keyed: KeyedQuery | None, suql: str) -> tuple[Result, Shown | None]:
         """Return the rows of a query as it was written, and which rows of a relation they are."""
@@ -435,11 +436,11 @@ class Agent:
         self, question: str, catalog: Catalog, ran: _Executed, history: History, served: ServedQuestion
     ) -> Generator[Event, None, _Executed]:
         """Try the query without one of its conditions, then without another; return the first that finds rows."""
-        query = EmptyQuery(ran.suql, catalog)
-        counts = self._count_conditions(ran.suql, served)
-        open_ = query.helpful(counts)
-        query.known = tuple(each.in_full() for each in counts)
-        query.before = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
+        engine, said = self._engine, served.said
+        counts = count_conditions(ran.suql, self._query, engine.private_columns, dialect=engine.dialect, said=said)
+        asked = tuple(turn.question for turn in history[-_TURNS_FOR_RELAXER:])
+        query = EmptyQuery(ran.suql, catalog, counts, asked)
+        open_ = query.helpful()
         earlier: tuple[Trace, ...] = ()
         for attempt in range(1, min(TRIES, len(open_)) + 1):
             choice = relax(question, query, open_, self._language)
@@ -467,18 +468,6 @@ class Agent:
             earlier = (*earlier, other.result.trace)
             query.tried = (*query.tried, loosened.suql)
         return replace(ran, earlier=earlier, counts=counts)
-
-    def _count_conditions(self, suql: str, served: ServedQuestion) -> tuple[ConditionCount, ...]:
-        """Return what each condition of a query that found nothing keeps out, private values aside."""
-        engine = self._engine
-
-        def run(query: str) -> Result:
-            return engine.run(query, options=options_of_turn(self._options))
-
-        def shows_private(query: str) -> bool:
-            return bool(engine.private_columns(query))
-
-        return count_conditions(suql, run, shows_private, dialect=engine.dialect, said=served.said)
 
     def _without_query(self, question: str, parsed: Parsed) -> Response:
         answer = parsed.reply or self._responder.no_data(question, self._engine.catalog)
@@ -589,7 +578,7 @@ class Agent:
         """Return the rows of the query that `write` makes of another one; none without one, or if it fails."""
         try:
             beside = write(*about, self._engine.dialect)
-            return () if beside is None else self._engine.run(beside, options=options_of_turn(self._options)).rows
+            return () if beside is None else self._query(beside).rows
         except (AlmanaqError, SqlglotError):
             return ()
 

@@ -40,18 +40,21 @@ class RelaxedQuery:
 class EmptyQuery:
     """A query that found nothing, taken apart.
 
+    Args:
+        counts: what each condition keeps out; () where that could not be told.
+        before: the requests of earlier turns, the oldest first.
+
     Attributes:
         conditions: what its WHERE asks for, all of which must hold.
         free: indexes of those that may be left out: neither the entity asked for, nor rows that were shown, nor joins.
             Empty when there is only one condition: without it, the query would ask for everything.
-        known: what each condition keeps out, in sentences; before: the requests of earlier turns, the oldest first.
         tried: the loosened queries that found nothing either.
     """
 
-    def __init__(self, suql: str, catalog: Catalog) -> None:
-        self.suql = suql
-        self.known: tuple[str, ...] = ()
-        self.before: tuple[str, ...] = ()
+    def __init__(
+        self, suql: str, catalog: Catalog, counts: Sequence[ConditionCount] = (), before: Sequence[str] = ()
+    ) -> None:
+        self.suql, self.counts, self.before = suql, counts, before
         self.tried: tuple[str, ...] = ()
         self.dialect = catalog.dialect
         self._tree = query_tree(suql, self.dialect)
@@ -78,13 +81,10 @@ class EmptyQuery:
         columns = [self._relation.column(name) for name in names]
         return [link_column(self._relation, column) for column in columns if column is not None]
 
-    def helpful(self, counts: Sequence[ConditionCount]) -> list[int]:
-        """Return those of `free` without which rows may be found; all where `counts` is empty: nothing could be told.
-
-        Conditions on texts are assumed to hold.
-        """
-        found = {each.condition: each.rows if each.others is None else each.others for each in counts}
-        return [i for i in self.free if not counts or found.get(self.conditions[i])]
+    def helpful(self) -> list[int]:
+        """Return those of `free` without which rows may be found, as far as no text is read; all without counts."""
+        found = {each.condition: each.rows if each.others is None else each.others for each in self.counts}
+        return [i for i in self.free if not self.counts or found.get(self.conditions[i])]
 
     def without(self, i: int, replacement: str | None = None) -> str:
         """Return the query without a condition, or with another in its place."""
@@ -119,7 +119,8 @@ def relax(
     if model is not None:
         values: dict[str, object] = {"question": question[:2000], "suql": query.suql}
         values |= {"conditions": [query.conditions[i] for i in open_], "history": query.before}
-        prompt = relax_prompt(values | {"told": query.known, "tried": query.tried})
+        told = tuple(each.in_full() for each in query.counts)
+        prompt = relax_prompt(values | {"told": told, "tried": query.tried})
         try:
             reply = json_object(complete(model, prompt).text) or {}
         except ModelCallError:
@@ -215,7 +216,7 @@ class ConditionCount:
 def count_conditions(
     suql: str,
     run: RunQuery,
-    shows_private: Callable[[str], bool] = lambda _: False,
+    private_columns: Callable[[str], object] = lambda _: (),
     *,
     dialect: str = "duckdb",
     said: Mapping[str, Counter[str]] = MappingProxyType({}),
@@ -224,7 +225,7 @@ def count_conditions(
 
     Args:
         run: runs a query without text functions.
-        shows_private: returns whether the rows of a query may show private values; such values are left out.
+        private_columns: returns those whose values the rows of a query may show; such values are left out.
         dialect: sqlglot's name of the SQL that the query is written in.
         said: what the texts that were read said to each question.
     """
@@ -241,7 +242,7 @@ def count_conditions(
 
     def held(part: exp.Expr) -> tuple[str, ...]:
         query = _values_of(tree, part)
-        rows = () if query is None or shows_private(text(query)) else run(text(query)).rows
+        rows = () if query is None or private_columns(text(query)) else run(text(query)).rows
         return tuple(" ".join(str(value).split())[:_VALUE_LENGTH] for value, *_ in rows if value is not None)
 
     parts = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]

@@ -113,17 +113,12 @@ class JoinGraph:
             # The `id` of each of two tables may only number its rows, and hold the same numbers by chance.
             if not all(self._is_sparse(of, column) for of, column in ((relation, held), (other, theirs))):
                 return False
-        there = exp.Not(this=exp.Is(this=held.copy(), expression=exp.Null()))
-        known = (
-            exp.select(theirs)
-            .from_(table_of(other.name))
-            .where(exp.Not(this=exp.Is(this=theirs.copy(), expression=exp.Null())))
-        )
+        there = is_there(held.copy())
+        known = exp.select(theirs).from_(table_of(other.name)).where(is_there(theirs.copy()))
         strange = exp.and_(there, exp.Not(this=exp.In(this=held, query=known.subquery())))
-        missing = exp.Is(this=theirs.copy(), expression=exp.Null())
         return (
             self.finds(relation.name, there) is True
-            and self.finds(other.name, missing) is False
+            and self.finds(other.name, is_missing(theirs.copy())) is False
             and self.finds(relation.name, strange) is False
             and self.is_unique(other.name, key.name)
         )
@@ -174,9 +169,7 @@ class JoinGraph:
     def is_unique(self, relation: str, name: str) -> bool:
         """Return whether no two rows share a value of a column; False where nothing can be asked."""
         column = column_of(relation, name)
-        repeated = (
-            exp.select("1").from_(table_of(relation)).where(exp.Not(this=exp.Is(this=column, expression=exp.Null())))
-        )
+        repeated = exp.select("1").from_(table_of(relation)).where(is_there(column))
         return self._finds is not None and self._finds(repeated.group_by(column).having("COUNT(*) > 1")) is False
 
     def finds(self, table: str, condition: exp.Expr) -> bool | None:
@@ -215,6 +208,16 @@ def table_of(name: str) -> exp.Expr:
         return exp.Table(this=exp.to_identifier(name, quoted=not is_plain(name)))
     table = exp.to_table(".".join(f'"{part}"' for part in name.split(".")))
     return exp.alias_(table, name, quoted=True, table=True)
+
+
+def is_missing(column: exp.Expr) -> exp.Expr:
+    """Return the condition that there is no value."""
+    return exp.Is(this=column, expression=exp.Null())
+
+
+def is_there(column: exp.Expr) -> exp.Expr:
+    """Return the condition that there is a value."""
+    return exp.Not(this=is_missing(column))
 
 
 def edges(catalog: Catalog) -> dict[str, list[Hop]]:

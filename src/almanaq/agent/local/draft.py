@@ -10,13 +10,13 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.joins import table_of
+from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import Order, count, is_there
+from almanaq.agent.local.spec import Order, count
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation

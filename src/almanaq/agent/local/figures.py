@@ -10,11 +10,11 @@ from almanaq.agent.linking.amounts import TIMES, Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named
-from almanaq.agent.linking.joins import Hop
+from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
-from almanaq.agent.local.spec import aggregate, compared, count, is_missing, is_there, kinds_of, part, plain, text
+from almanaq.agent.local.spec import aggregate, compared, count, kinds_of, part, plain, text
 
 _NUMBERING = ("number", "no", "nr", "num", "id")
 

@@ -10,20 +10,11 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn
 from almanaq.agent.linking.index import Named
-from almanaq.agent.linking.joins import key_of
+from almanaq.agent.linking.joins import is_missing, is_there, key_of
 from almanaq.agent.linking.link import Holding
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import (
-    compared,
-    is_missing,
-    is_there,
-    like,
-    number,
-    one_of,
-    plain,
-    text,
-)
+from almanaq.agent.local.spec import compared, like, number, one_of, plain, text
 from almanaq.agent.local.world import World
 from almanaq.suql.catalog.relations import Relation
 

@@ -9,12 +9,12 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.joins import table_of
+from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, is_there, plain, tables_in
+from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, plain, tables_in
 
 _MANY = ("most", "fewest", "least")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))

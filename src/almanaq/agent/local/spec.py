@@ -87,16 +87,6 @@ def one_of(column: exp.Expr, values: Sequence[exp.Expr]) -> exp.Expr:
     return exp.In(this=column, expressions=list(values))
 
 
-def is_missing(column: exp.Expr) -> exp.Expr:
-    """Return the condition that there is no value."""
-    return exp.Is(this=column, expression=exp.Null())
-
-
-def is_there(column: exp.Expr) -> exp.Expr:
-    """Return the condition that there is a value."""
-    return exp.Not(this=is_missing(column))
-
-
 def like(column: exp.Expr, form: str, value: str) -> exp.Expr:
     """Return the condition that a text holds a value as a form says, X for the value: "%X%", "X%"."""
     escaped = value.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
-from almanaq.agent.linking.joins import JoinGraph
+from almanaq.agent.linking.joins import JoinGraph, is_missing
 from almanaq.agent.linking.link import Links, link
 from almanaq.agent.local.spec import plain
 from almanaq.agent.queries import QueryEngine, to_sql
@@ -94,8 +94,7 @@ class World:
     def tells_apart(self, column: LinkedColumn) -> bool:
         """Return whether every row has its own value of a column, by which it may be found again."""
         found = column.kind in ("text", "number") and not column.column.private and self.is_unique(column)
-        missing = exp.Is(this=plain(column), expression=exp.Null())
-        return found and not self.graph.finds(column.relation.name, missing)
+        return found and not self.graph.finds(column.relation.name, is_missing(plain(column)))
 
     def target_of(self, column: LinkedColumn) -> Relation | None:
         """Return the relation whose rows a column refers to; None where it refers to none."""
