@@ -42,8 +42,6 @@ _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
 _CALLED_SO = 0.9
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
-_ELSEWHERE = _TIES | {"web", "email", "mail", "url", "ip", "mac"}
-"""Words before a part of a name that make it another thing: a `web_address` is no place."""
 _REORDERED = 0.93
 """How surely all words of a name in another order, or some shortened, mean the column."""
 _BESIDE = 0.15
@@ -191,7 +189,7 @@ class CatalogIndex:
                 if at and id(column) not in found and column.relation.name not in called:
                     ends = at[-1] + size == len(column.words)
                     sure = 0.62 + 0.2 * size / len(column.words) + 0.06 * ends
-                    sure -= _BESIDE * bool(_ELSEWHERE.intersection(column.words[: at[-1]]))
+                    sure -= _BESIDE * bool(_TIES.intersection(column.words[: at[-1]]))
                     found[id(column)] = Named(column, sure, "part")
         return sorted(found.values(), key=lambda each: -each.sureness)
 
@@ -277,8 +275,6 @@ class CatalogIndex:
         add(plain, 0.92)
         if column.kind == "boolean" and len(plain) > 1 and plain[-1] in ("ind", "indicator", "flag", "yn"):
             add(plain[:-1], 0.95)
-        if len(words) == 1 and len(words[0]) == 2:
-            add((f"{words[0]}s",), 1.0)  # "ips", of which no stem is taken
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):

@@ -497,8 +497,8 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
                 continue
             found = index.values_holding(tuple(t.folded for t in inside))
             if not found and len(inside) == 2 and first + 1 in gaps:  # "onshore wind" of Wind Onshore
-                one, other = (index.values_holding((t.folded,)) for t in inside)
-                found = [m for m in one if m in other and m.column.is_category]
+                held, also = (index.values_holding((t.folded,)) for t in inside)
+                found = [m for m in held if m in also and m.column.is_category]
             if not found and len(inside) > 1:
                 continue
             if not found:

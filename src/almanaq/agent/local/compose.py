@@ -514,9 +514,7 @@ class Composer(Ranking):
         one = entity is not None and (self.shown or self.world.is_unique(entity.column))
         only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)
         if not one and not only_shown and not self.searches and not self.world.is_unique(named[0]):
-            others = (
-                c for c in columns if c.kind != "prose" or spec.limit
-            )  # the message with the most replies is its text
+            others = (c for c in columns if c.kind != "prose" or spec.limit)  # the longest message is its text
             listed = [*listed, *(c for c in others if all(c is not each for each in listed))]
             listed = listed[:_WHOLE_ROW]
         if entity is not None and self.wishes:

@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
-from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, value_key
@@ -28,8 +27,8 @@ class NotComposed(Exception):
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _DOERS, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
-"""How surely a noun of which nothing is known means the rows, one of who does something, and one after their own; how
+_UNNAMED, _ALONE, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
+"""How surely a noun of which nothing is known means the rows, one beside no other, and one after their own; how
 sure a part of a value has to be."""
 DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
@@ -70,8 +69,7 @@ class Draft:
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
                 only = len(self.world.catalog.relations) == 1 and span.how in ("part", "described", "unnamed")
                 sure = (1 + span.sureness) / 2 if only else span.sureness
-                noun = self.sentence.links.tokens[span.last - 1].stem
-                unnamed = _DOERS if only and (self._is_doer(noun) or self._only_noun(span)) else _UNNAMED
+                unnamed = _ALONE if only and self._only_noun(span) else _UNNAMED
                 unnamed = _SAID_AGAIN if any(each.last == span.first for each in said) else unnamed  # "staff members"
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
@@ -97,11 +95,6 @@ class Draft:
         meant = [m for item in items if item.kind in ("column", "value") for m in item.meanings]
         named = any(getattr(m, "thing", getattr(m, "column", None)) is own for m in meant) and self.world.is_unique(own)
         return [item for item in items if item.kind in ("table", "noun", "term")] == [span] and not named
-
-    def _is_doer(self, noun: str) -> bool:
-        """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""
-        held = {word for column in self.world.columns(self.main.name) for word in column.words}
-        return noun.endswith(DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""

@@ -16,8 +16,6 @@ from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.spec import aggregate, compared, count, kinds_of, part, plain, text
 
-_NUMBERING = ("number", "no", "nr", "num", "id")
-
 
 def _is_kind(column: LinkedColumn) -> bool:
     """Return whether rows can be grouped by a column: a kind, a name, a key of something else, a year."""
@@ -181,9 +179,7 @@ class Figures(Defined):
         if timely or (after == k + 1 and kind in ("value", "number")):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
-        elif (
-            len(column.words) == 2 and column.words[-1] in _NUMBERING and not (distinct or self.world.is_unique(column))
-        ):
+        elif column.numbers_things and len(column.words) == 2 and not (distinct or self.world.is_unique(column)):
             options = [("COUNT", 0.95), ("ROWS", 0.87)]  # "orders" of an `order_number` that several rows have
         elif column.is_measurable and not distinct:
             sums = self._is_amount(column)

@@ -187,8 +187,8 @@ class Presence:
     def _without(self, column: LinkedColumn) -> exp.Expr:
         missing = is_missing(plain(column))
         if column.kind == "boolean":  # where no row says no, those are not so of which nothing is said
-            no = affirmed(column, False)
-            return missing if self.world.graph.finds(column.relation.name, no) is False else no
+            denies = affirmed(column, False)
+            return missing if self.world.graph.finds(column.relation.name, denies) is False else denies
         if column.kind == "number" and column.column.type:
             if self.has_zeros(column):
                 zero: exp.Expr = exp.EQ(this=compared(column), expression=number(0))

@@ -36,11 +36,9 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
-                after = self.sentence.items[i + 1 : i + 2]
-                if self._acts(i + 1) and not (after[0].kind == "column" and not after[0].how):
-                    self.sentence.take(i + 1)  # "most frequently ordered"
-                busy = self.sentence.text(i).endswith("busiest")
-                self.choices.doubt(0.6 if busy else 1.0, "busy by their number, or by an amount")
+                self._take_act(i + 1)  # "most frequently ordered"
+                if self.sentence.text(i).endswith("busiest"):
+                    self.choices.doubt(0.6, "busy by their number, or by an amount")
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
@@ -132,9 +130,7 @@ class Ranking(Figures):
             alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
-            acts = by_number and k == i + 1 and sentence.items[k].kind == "unknown" and self._acts(k)
-            if acts and k is not None:
-                sentence.take(k)  # "most requested pages"
+            acts = by_number and self._take_act(i + 1)  # "most requested pages"
             if surely or acts or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
                 self._rank_groups(self._number_of_rows(), down, meant)
@@ -143,10 +139,12 @@ class Ranking(Figures):
             return
         self._rank_rows_or_groups(column, down, meant)
 
-    def _acts(self, k: int) -> bool:
-        """Return whether one word says what was done to things: "requested", but not "cooling"."""
-        word = self.sentence.text(k)
-        return is_verb_form(word) and not word.endswith("ing") and " " not in word
+    def _take_act(self, k: int) -> bool:
+        """Use a word that only says what was done to things, and return whether there is one."""
+        acts = is_verb_form(self.sentence.text(k)) and not self.sentence.text(k).endswith("ing")
+        acts = acts and (self.sentence.items[k].kind == "unknown" or self.sentence.items[k].how in ("part", "root"))
+        self.sentence.take(*([k] if acts else []))
+        return acts
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
@@ -160,7 +158,6 @@ class Ranking(Figures):
         sentence = self.sentence
 
         measured = self.sentence.items[i].meanings[0].measured
-        k = k + 1 if k is not None and sentence.items[k].kind == "unknown" and self._is_column(k + 1) else k
         places = [k] if k is not None else []
         if measured is not None and self.world.index.measured_by(measured, [self.main.name]):
             by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
@@ -256,9 +253,9 @@ class Ranking(Figures):
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
             items = self.sentence.items
             by = next((k for k, item in enumerate(items) if item.kind == "by"), len(items))
-            named = any(item.kind == "table" and self.main in item.meanings for item in items[:by])
+            rows = by == len(items) or any(s.kind == "table" and self.main in s.meanings for s in items[:by])
             many = any(self.sentence.text(k).endswith(_MANY) for k, s in enumerate(items) if s.kind == "superlative")
-            of_all = bool(sums) and (many or (by < len(items) and not named))  # the most sales, or the top by sales
+            of_all = bool(sums) and (many or not rows)  # the most sales, or the top customers by sales
             options = [
                 ("row", 0.5 if mean else 0.75 if of_all else 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
