@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -449,11 +449,9 @@ class CatalogIndex:
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
                 self._add_value(column, item.strip(), "item")
-        heads: dict[str, list[str]] = defaultdict(list)
-        for value in values if column.names_rows else ():
-            heads[value.split(",")[0]].append(value)
-        for head, (value, *others) in heads.items():  # "Nike" of "Nike, Inc."
-            if value_key(head) and not others:
+        heads = Counter(value.split(",")[0] for value in values if column.names_rows)
+        for value in values:
+            if heads[head := value.split(",")[0]] == 1:  # "Nike" of "Nike, Inc."
                 self._add_other(column, value, head)
         if column.is_category or column.column.array:
             self._index_forms(column, values)
@@ -517,7 +515,11 @@ class CatalogIndex:
 
     def _add_other(self, column: LinkedColumn, value: str, name: str) -> None:
         key = value_key(name)
-        if key == value_key(value) or any(m.column is column and m.value == value for m in self._values[key]):
+        if (
+            not key
+            or key == value_key(value)
+            or any(m.column is column and m.value == value for m in self._values[key])
+        ):
             return
         self._values[key].append(ValueMeaning(column, value, "form"))
         first = key.split()[0]

@@ -216,8 +216,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if key == ("no",) and (not first or tokens[first - 1].folded != "the"):
                 continue  # "no open orders" are none, though a column is called `order_no`
             if last < len(tokens) and (said := tokens[last].stem) in _padding_of(named[0]):
-                called = index.columns_named((said,))[:1]
-                padded = index.columns_named((*key, said)) or (called and called[0].how != "part")
+                alone = [n for n in index.columns_named((said,)) if n.how != "part"]
+                padded = index.columns_named((*key, said)) or alone
                 last, size = (last, size) if padded else (last + 1, size + 1)  # "the carrier code" is the carrier
             best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
             close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)

@@ -351,8 +351,8 @@ class Composer(Ranking):
                 spec = replace(spec, measures=(self._number_of_rows(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
         items, nouns = self.sentence.items, ("table", "noun", "column", "value")
-        relative = [False, *(item.kind in nouns for item in items)]  # "patients who smoke"
-        beside = [k for k in range(1, len(items)) if self.sentence.text(k) in ("which", "who") and not relative[k]]
+        asks = [k for k in range(1, len(items)) if self.sentence.text(k) in ("which", "who")]
+        beside = [k for k in asks if items[k - 1].kind not in nouns]  # unlike "patients who smoke"
         if _EITHER_WAY.search(self.sentence.links.question):
             self.choices.doubt(0.1, "with and without")
         if _OF_ALL.match(self.sentence.links.question):

@@ -85,10 +85,7 @@ class Draft:
         return goes_on and not any(after[-1].folded.startswith(word) for word in held)
 
     def _only_noun(self, span: Span) -> bool:
-        """Return whether a noun of which nothing is known means the rows, as no other does: "requests per day".
-
-        Where the table has a noun for them, another may mean some of them: "daughters", of `children`.
-        """
+        """Return whether an unknown noun means the rows, which no other names: of `children`, "daughters" are some."""
         if not self.main.name.casefold().endswith(relation_words(self.main)[-1]):
             return False
         own, items = self.world.index.name_of(self.main), self.sentence.items
@@ -214,4 +211,4 @@ class Draft:
         return self.conditions.column(k, fits, role) if k is not None and self._is_column(k) else None
 
     def _is_column(self, k: int | None) -> bool:
-        return k is not None and [item.kind for item in self.sentence.items[k : k + 1]] == ["column"]
+        return k is not None and self.sentence.items[k].kind == "column"

@@ -263,8 +263,6 @@ class Figures(Defined):
     def _ranks_by(self, i: int, k: int) -> bool:
         """Return whether "by" says what rows are ranked or sorted by, rather than grouped."""
         sentence = self.sentence
-        own = sentence.items[k].kind == "table" and self.main in sentence.items[k].meanings and self._is_column(k + 1)
-        k += own  # "by unit capacity"
         ranks = sentence.items[k].kind == "column" and sentence.text(i) in ("by", "according to")
         if not ranks or sentence.has_kind("count"):
             return False
@@ -272,7 +270,7 @@ class Figures(Defined):
         if column is None or self.measures:
             return False
         if sentence.has_kind("superlative"):
-            sentence.take(i, *([k - 1] if own else []))  # the column stays for what ranks
+            sentence.take(i)  # the column stays for what ranks
             return True
         others = [j for j in sentence.of("column") if j != k and j < i and self._may_be(j, lambda c: c.is_measurable)]
         if others or _is_kind(column):

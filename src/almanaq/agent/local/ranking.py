@@ -170,7 +170,7 @@ class Ranking(Figures):
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
             if column is not None:
                 if place != k:
-                    before = sentence.neighbour(place, -1, gap=2, over=("count", "table"))
+                    before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"
                     self.choices.doubt(1.0 if said else 0.6, "ranked by a column far off")
                 return place, column
