@@ -252,8 +252,9 @@ def _list_mark(values: Sequence[str]) -> str:
         alone = {value for value in values if mark not in value}
         repeated = sum(items.count(item) > 1 or item in alone for item in items[:400])
         if repeated >= _ITEMS * len(items[:400]) * 0.6 and sum(len(i.split()) <= 4 for i in items) > 0.9 * len(items):
-            first, others = {each[0] for each in lists}, {item for each in lists for item in each[1:]}
-            if len(first & others) >= 0.1 * len(others):  # "Bern, Switzerland" is one place, "Nike, Inc." one firm
+            two = all(len(each) == 2 for each in lists)
+            first, second = {each[0] for each in lists}, {each[-1] for each in lists}
+            if not (two and len(first & second) < 0.1 * len(second)):  # "Bern, Switzerland" is one place
                 return mark
     return ""
 

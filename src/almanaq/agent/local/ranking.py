@@ -255,7 +255,7 @@ class Ranking(Figures):
             by = next((k for k, item in enumerate(items) if item.kind == "by"), len(items))
             rows = by == len(items) or any(s.kind == "table" and self.main in s.meanings for s in items[:by])
             many = any(self.sentence.text(k).endswith(_MANY) for k, s in enumerate(items) if s.kind == "superlative")
-            of_all = bool(sums) and (many or not rows)  # the most sales, or the top customers by sales
+            of_all = bool(sums) and "size" not in column.roles and (many or not rows)  # "the most sales", not seats
             options = [
                 ("row", 0.5 if mean else 0.75 if of_all else 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
