@@ -449,7 +449,7 @@ class CatalogIndex:
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
                 self._add_value(column, item.strip(), "item")
-        heads = Counter(value.split(",")[0] for value in values if column.names_rows)
+        heads = Counter(v.split(",")[0] for v in values if column.names_rows and not column.mark)
         for value in values:
             if heads[head := value.split(",")[0]] == 1:  # "Nike" of "Nike, Inc."
                 self._add_other(column, value, head)
