@@ -449,9 +449,11 @@ class CatalogIndex:
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
                 self._add_value(column, item.strip(), "item")
-        heads = Counter(v.split(",")[0] for v in values if column.names_rows and not column.mark)
-        for value in values:
-            if heads[head := value.split(",")[0]] == 1:  # "Nike" of "Nike, Inc."
+        named = values if column.names_rows and not column.mark else ()
+        heads = {value: value_key(value.split(",")[0]) for value in named}
+        shared = Counter(heads.values())
+        for value, head in heads.items():
+            if shared[head] == 1:  # "Nike" of "Nike, Inc."
                 self._add_other(column, value, head)
         if column.is_category or column.column.array:
             self._index_forms(column, values)
