@@ -35,7 +35,7 @@ def main() -> None:
                 best = next(iter(parser.readings(asked["question"], catalog)), None)
                 if best is None or "answer(" in best.suql:
                     continue
-                marks = find_marks(best.spec, parser.world(catalog).link(asked["question"]))
+                marks = find_marks(best)
                 probability = best.probability / math.prod(MARKED[mark] for mark in marks)
                 if probability < CONFIDENCE:
                     continue

@@ -137,8 +137,15 @@ class LinkedColumn:
         return self.is_measurable and self.words in _TALLIES
 
     @property
+    def numbers_things(self) -> bool:
+        """Whether it is the number or key of something that its name begins with."""
+        return len(self.words) > 1 and self.words[-1:] in _NUMBERING
+
+    @property
     def sums(self) -> bool | None:
         """Whether its numbers are summed up (True) or averaged (False), as far as its name says; else None."""
+        if self.numbers_things:
+            return None  # an `order_number` is no amount of orders
         known, plural = english().sums(self.words), f"{self.words[-1]}s" if self.words else ""
         things = self.name.casefold().endswith(plural or "-") and "int" in self.column.type.casefold()
         return True if known is None and things and plural not in english().units else known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -35,18 +35,18 @@ LONGEST_VALUE = 10
 """Words of the longest value that is looked up by its words."""
 _DAY = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _FEW = 60
-_PARTED = re.compile(r"\s*[;:(\[|]")
+_PARTED = re.compile(r"\s*[;:(\[|,]")
 """What sets off the rest of a heading from the name that people say."""
 _CODED = 0.9
 _SHORTEST_CODE, _SHORTEST_WORD, _SHORTENED = 3, 5, 4
-_CALLED_SO = 0.95
+_CALLED_SO = 0.9
 """How surely a column is called by words, so that no other of its rows is by a part of its name."""
 _TIES = frozenset(("a", "at", "by", "for", "in", "of", "on", "per", "the"))
 _REORDERED = 0.93
 """How surely all words of a name in another order, or some shortened, mean the column."""
 _BESIDE = 0.15
 """How much less a word means a column in whose name it only says more of another: "party at appointment"."""
-_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id")
+_DROPPED_ENDS = ("name", "code", "type", "text", "value", "number", "no", "id", "count")
 _UNSAID_ENDS = frozenset("on ft f c lb lbs s sec usd eur gbp chf kg g km m cm mm kw mw kwh mwh pct percent sq".split())
 """Units and prepositions that nobody says: `honey kg` is honey, `hired_on` hired."""
 
@@ -74,8 +74,10 @@ def _spelled_out(word: str) -> str:
 
 
 def _shortens(own: str, said: str) -> bool:
-    """Return whether a word of a name stands for a word: `pr` for price, `rate` for rating."""
-    return (len(own) > 1 and own.isalpha() and said.startswith(own)) or said in verb_forms(own)
+    """Return whether a word of a name stands for a word: `pr` for price, `rate` for rating, "cap" of `capital`."""
+    shorter, longer = sorted((own, said), key=len)
+    short = len(shorter) > (shorter is said) + 1 and shorter.isalpha() and longer.startswith(shorter)
+    return short or said in verb_forms(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +255,8 @@ class CatalogIndex:
         if len(words) > 1 and (words[: len(own)] == own or words[0] in own):
             add(words[len(own) if words[: len(own)] == own else 1 :], 0.96)
         heading = identifier_stems(_PARTED.split(column.name, maxsplit=1)[0])
-        if heading and heading != words:
-            add(heading, 0.97)  # "Protein (g)", "Iron; fe"
+        if heading and all(heading != other.words for other in self.columns[column.relation.name]):
+            add(heading, 0.97)  # "Protein (g)", "Iron; fe", "Yield, 12 months"
         trimmed = [w for w in words if not w.isdigit()]
         add(trimmed, 0.95)
         add((w for w in spelled if not w.isdigit()), 0.95)
@@ -277,6 +279,8 @@ class CatalogIndex:
                     add((head,) if end in _DROPPED_ENDS else (head, tail), 0.87)
                     add((head, tail), 0.9)
         add(plain, 0.92)
+        if column.kind == "boolean" and len(plain) > 1 and plain[-1] in ("ind", "indicator", "flag", "yn"):
+            add(plain[:-1], 0.95)
         if trimmed[:2] == ["name", "of"]:
             add(trimmed[2:], 0.93)
         if len(plain) > 1 and plain[0] in ("is", "has", "num", "number", "total", "count", "no", "nb", "n"):
@@ -343,7 +347,8 @@ class CatalogIndex:
         add(said[:2], 0.85, "described")
         add(said[:1], 0.8, "described")
         for word in words[-1:]:
-            for other in known.synonyms.get(word, ()):
+            amounts = known.roles["price"] | known.roles["pay"] | known.roles["revenue"]
+            for other in known.synonyms.get(word, frozenset()) - amounts:  # revenue is what sales bring in
                 add((other,), 0.8, "synonym")
         held = {part for column in self.columns[relation.name] for part in column.words}
         for noun, columns in known.things.items():
@@ -458,6 +463,12 @@ class CatalogIndex:
             self._add_value(column, value, "")
             for item in dict.fromkeys(value.split(column.mark)) if column.mark and column.mark in value else ():
                 self._add_value(column, item.strip(), "item")
+        named = values if column.names_rows and not column.mark else ()
+        heads = {value: value_key(value.split(",")[0]) for value in named}
+        shared = Counter(heads.values())
+        for value, head in heads.items():
+            if shared[head] == 1:  # "Nike" of "Nike, Inc."
+                self._add_other(column, value, head)
         if column.is_category or column.column.array:
             self._index_forms(column, values)
             for value in values:
@@ -521,7 +532,11 @@ class CatalogIndex:
 
     def _add_other(self, column: LinkedColumn, value: str, name: str) -> None:
         key = value_key(name)
-        if key == value_key(value) or any(m.column is column and m.value == value for m in self._values[key]):
+        if (
+            not key
+            or key == value_key(value)
+            or any(m.column is column and m.value == value for m in self._values[key])
+        ):
             return
         self._values[key].append(ValueMeaning(column, value, "form"))
         first = key.split()[0]

@@ -11,7 +11,7 @@ from almanaq.agent.linking.columns import LinkedColumn, relation_words
 from almanaq.agent.linking.english import SHORTEST_CORRECTED, SPELLED, english, share_root
 from almanaq.agent.linking.index import LONGEST_VALUE, CatalogIndex, Named, ValueMeaning
 from almanaq.agent.linking.spans import Kind, Span, best_covers
-from almanaq.agent.linking.words import Token, is_plural, stem, stems, tokenize, value_key
+from almanaq.agent.linking.words import Token, fold, is_plural, stem, stems, tokenize, value_key
 from almanaq.text.words import edit_distance
 
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|(?<!\w)['‘]([^'’]+)['’](?!\w)")
@@ -35,6 +35,7 @@ _PADDING_OF = {
 """What may be said after the name of a column, and adds nothing: of all columns, and of those of a kind."""
 _KIND = re.compile(r"(?i:full|whole|entire|own|same|here|now)\b(?! (?i:list|table|data|details|info|name))")
 """Silent words that may be values: "full members", but not "the full list"."""
+_COUNTING = frozenset(("many", "of", "all", "the"))
 _WHICH = frozenset("which what list show all the many every each give find any of".split())
 
 
@@ -126,7 +127,8 @@ def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
     known = english()
     for i, token in enumerate(tokens):
         article = token.text != "A" or not i  # "berth A"
-        verb = "verb" if token.folded in known.verbs_of_having else ""
+        noun = is_plural(token) and (not i or tokens[i - 1].folded in _COUNTING)  # "how many stocks"
+        verb = "verb" if token.folded in known.verbs_of_having and not noun else ""
         if (token.folded in known.silent and article) or not token.is_word:
             yield Span(i, i + 1, "silent", (), _SILENT, verb)
         elif verb:
@@ -215,7 +217,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if key == ("no",) and (not first or tokens[first - 1].folded != "the"):
                 continue  # "no open orders" are none, though a column is called `order_no`
             if last < len(tokens) and (said := tokens[last].stem) in _padding_of(named[0]):
-                padded = index.columns_named((*key, said)) or index.columns_named((said,))
+                alone = [n for n in index.columns_named((said,)) if n.how != "part"]
+                padded = index.columns_named((*key, said)) or alone
                 last, size = (last, size) if padded else (last + 1, size + 1)  # "the carrier code" is the carrier
             best = named[0].sureness + _BESIDE * (best_fits(named[0], tokens, first))
             close = tuple(each for each in named if each.sureness > named[0].sureness - 0.3)
@@ -265,7 +268,8 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
             words += tokens[last - 1].is_word
             if words > most:
                 break
-            if not tokens[last - 1].is_word and tokens[last - 1].text not in ")'.!+-#*":
+            mark = tokens[last - 1]
+            if not mark.is_word and mark.text not in ")'.!+-#*" and mark.folded != "'s":  # "Men's"
                 continue
             text = question[token.start : tokens[last - 1].end]
             inside = [t for t in tokens[first:last] if t.is_word]
@@ -496,12 +500,16 @@ def _parts_of_values(tokens: Sequence[Token], question: str, index: CatalogIndex
             if not all(t.is_word for t in inside) or inside[-1].folded in known.silent:
                 continue
             found = index.values_holding(tuple(t.folded for t in inside))
+            if not found and len(inside) == 2 and first + 1 in gaps:  # "onshore wind" of Wind Onshore
+                held, also = (index.values_holding((t.folded,)) for t in inside)
+                found = [m for m in held if m in also and m.column.is_category]
             if not found and len(inside) > 1:
                 continue
             if not found:
                 break
-            one = len({m.value for m in found}) == 1 and found[0].value.isupper()  # whose case tells nothing
-            named = inside[0].text[:1].isupper() or one
+            kinds = len(inside) > 1 and all(m.column.is_category for m in found)  # "hard coal"
+            one = len({fold(m.value) for m in found}) == 1 and (found[0].value.isupper() or kinds)
+            named = inside[0].text[:1].isupper() or one  # a value in capitals, or words of one, need no case
             meant = tuple(ValueMeaning(m.column, m.value, "part") for m in found[:500])
             yield Span(first, last, "value", meant, (0.72 if named else 0.3) * len(inside), "part")
             break

@@ -45,6 +45,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.9
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_OVER = frozenset("under over above below".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
 _NO_AGENT = _TIES | {"is", "are", "was", "were"}
@@ -129,11 +130,13 @@ class Composer(Ranking):
         """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
         items = self.sentence.items
         last = max((k for k, item in enumerate(items) if item.kind != "silent"), default=-1)
-        elsewhere = self.counts and not self.names_main and bool(self.world.details_of(self.main))
+        named = any(item.kind == "noun" or self.main in item.meanings for item in items)
+        elsewhere = self.counts and not named and bool(self.world.details_of(self.main))
         for k, item in enumerate(items):
             word = self.sentence.text(k)
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
-            told = word in _BARE or self._is_explained(k)
+            ours = self.sentence.text(k - 1) == "we" and self.sentence.text(k - 2) != "did" and not is_verb_form(word)
+            told = word in _BARE or ours or self._is_explained(k)  # what "we sell" are the rows, not what "was sold"
             if k and item.kind == "silent" and acts and (not told or (elsewhere and item.how == "verb")):
                 self.choices.doubt(0.4, f"{word}: a verb of which nothing is known")
                 return
@@ -161,6 +164,11 @@ class Composer(Ranking):
     def _take_ties(self) -> None:
         """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
         sentence = self.sentence
+        for i in list(sentence.of("than")):
+            test = next((t for t in self.conditions.tests if t.place == i + 1 and t.column.is_category), None)
+            if sentence.text(i) in _OVER and test is not None and sentence.links.text(sentence.items[i + 1]).islower():
+                sentence.take(i)  # "under construction"
+                self.choices.doubt(_TIED, f"{sentence.text(i)} is only a tie")
         for i in [] if self.searches else list(sentence.of("unknown")):
             word = sentence.text(i)
             k = sentence.neighbour(i, 1, gap=2, over=("by",))
@@ -170,6 +178,11 @@ class Composer(Ranking):
                 continue
             called = word in _CALLED and k == i + 1
             tied = called or (is_verb_form(word) and word not in english().telling)
+            ranked = i > 0 and k is not None and sentence.items[k].kind == "superlative" and sentence.used[k]
+            if tied and (ranked or (sentence.text(0) == "how often" and sentence.items[i - 1].kind == "value")):
+                sentence.take(i)  # "which site sent the most bytes", "how often was robots.txt fetched"
+                self.choices.doubt(_TIED, f"{word} is only a tie")
+                continue
             test = next((t for t in self.conditions.tests if t.place == k), None)
             if not tied or test is None or k is None or test.negated or not (called or sentence.text(i + 1) in _TIES):
                 continue
@@ -344,7 +357,9 @@ class Composer(Ranking):
                 self._doubt_history()
                 spec = replace(spec, measures=(self._number_of_rows(),))
                 self.choices.doubt(0.9 if self.names_main else 0.5, "groups are counted")
-        beside = [k for k, item in enumerate(self.sentence.items) if k and self.sentence.text(k) in ("which", "who")]
+        items, nouns = self.sentence.items, ("table", "noun", "column", "value")
+        asks = [k for k in range(1, len(items)) if self.sentence.text(k) in ("which", "who")]
+        beside = [k for k in asks if items[k - 1].kind not in nouns]  # unlike "patients who smoke"
         if _EITHER_WAY.search(self.sentence.links.question):
             self.choices.doubt(0.1, "with and without")
         if _OF_ALL.match(self.sentence.links.question):
@@ -517,7 +532,8 @@ class Composer(Ranking):
         one = entity is not None and (self.shown or self.world.is_unique(entity.column))
         only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)
         if not one and not only_shown and not self.searches and not self.world.is_unique(named[0]):
-            listed = [*listed, *(c for c in columns if c.kind != "prose" and all(c is not each for each in listed))]
+            others = (c for c in columns if c.kind != "prose" or spec.limit)  # the longest message is its text
+            listed = [*listed, *(c for c in others if all(c is not each for each in listed))]
             listed = listed[:_WHOLE_ROW]
         if entity is not None and self.wishes:
             calls = tuple(answer(column, self._about_entity(entity)) for column, _ in self.wishes[:1])

@@ -250,6 +250,8 @@ class Conditions(Presence):
         if len(values) == 1 and not meant[0].how and not column.is_identifier:  # a code is no part of another
             found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
             held = [m.value for m in found if m.column is column and m.value not in values]
+            said = {m.value for item in self.sentence.items if item.kind == "value" for m in item.meanings}
+            held = [] if said & {*held} else held  # "Buy or Strong buy" tells them apart
         if held:  # "monarchy" where there are constitutional ones too
             listed = any(
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
@@ -546,7 +548,8 @@ class Conditions(Presence):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
-                exact = column.words in (("date",), ("year",), ("month",), (*relation_words(column.relation), "date"))
+                exact = column.words in (("year",), ("month",), (*relation_words(column.relation), "date"))
+                exact |= len(column.words) == 1 and column.kind == "date" and not is_verb_form(column.words[0])
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")
                 # What is made in 2010 is not what had its last service then.
                 other = 0.25 if len(column.words) > 1 and not _DATING & {*column.words} else 0.75

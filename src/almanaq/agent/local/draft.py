@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
-from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import value_key
+from almanaq.agent.linking.words import is_plural, value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -28,8 +27,8 @@ class NotComposed(Exception):
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _DOERS, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
-"""How surely a noun of which nothing is known means the rows, one of who does something, and one after their own; how
+_UNNAMED, _ALONE, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
+"""How surely a noun of which nothing is known means the rows, one beside no other, and one after their own; how
 sure a part of a value has to be."""
 DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
@@ -70,8 +69,7 @@ class Draft:
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
                 only = len(self.world.catalog.relations) == 1 and span.how in ("part", "described", "unnamed")
                 sure = (1 + span.sureness) / 2 if only else span.sureness
-                noun = self.sentence.links.tokens[span.last - 1].stem
-                unnamed = _DOERS if only and self._is_doer(noun) else _UNNAMED
+                unnamed = _ALONE if only and self._only_noun(span) else _UNNAMED
                 unnamed = _SAID_AGAIN if any(each.last == span.first for each in said) else unnamed  # "staff members"
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
@@ -86,10 +84,14 @@ class Draft:
         goes_on = len(after) == span.size and first.text[:1].isupper() and after[-1].text[:1].isupper()
         return goes_on and not any(after[-1].folded.startswith(word) for word in held)
 
-    def _is_doer(self, noun: str) -> bool:
-        """Return whether a noun means who rows are about: "runners", where the one table has their age and sex."""
-        held = {word for column in self.world.columns(self.main.name) for word in column.words}
-        return noun.endswith(DOING) and len(noun) > 5 and len(held & english().person_columns) > 1
+    def _only_noun(self, span: Span) -> bool:
+        """Return whether an unknown noun means the rows, which no other names: of `children`, "daughters" are some."""
+        if not self.main.name.casefold().endswith(relation_words(self.main)[-1]):
+            return False
+        own, items = self.world.index.name_of(self.main), self.sentence.items
+        meant = [m for item in items if item.kind in ("column", "value") for m in item.meanings]
+        named = any(getattr(m, "thing", getattr(m, "column", None)) is own for m in meant) and self.world.is_unique(own)
+        return [item for item in items if item.kind in ("table", "noun", "term")] == [span] and not named
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -115,10 +117,16 @@ class Draft:
                     continue
                 sentence.take(i)
                 self.names_main = True
+        own = relation_words(self.main)[-1:]
         for item in sentence.items:
             last = sentence.links.tokens[item.last - 1].stem
-            if item.kind == "value" and item.size > 1 and (last,) == relation_words(self.main)[-1:]:
+            if item.kind == "value" and item.size > 1 and (last,) == own:
                 self.names_main = True
+        opening = next((item for item in sentence.items if item.kind not in ("silent", "count")), None)
+        if opening is not None and is_plural(sentence.links.tokens[opening.last - 1]):
+            meant = [getattr(m, "column", getattr(m, "thing", None)) for m in opening.meanings]
+            kinds = opening.how == "plural" or (opening.kind == "column" and getattr(meant[0], "kind", "") == "boolean")
+            self.names_main |= kinds and any(getattr(c, "relation", None) is self.main for c in meant)  # "the admins"
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue

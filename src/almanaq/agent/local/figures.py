@@ -65,7 +65,8 @@ class Figures(Defined):
             k = sentence.neighbour(i, 1, gap=0, over=("value",))
             meant = {s.kind for s in sentence.links.spans if k is not None and s.first == sentence.items[k].first}
             rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
-            if rows and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
+            several = k is not None and is_plural(sentence.links.tokens[sentence.items[k].last - 1])
+            if rows and several and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
                 sentence.take(i)
                 self._count_rows()
 
@@ -178,6 +179,8 @@ class Figures(Defined):
         if timely or (after == k + 1 and kind in ("value", "number")):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
+        elif column.numbers_things and len(column.words) == 2 and not (distinct or self.world.is_unique(column)):
+            options = [("COUNT", 0.95), ("ROWS", 0.87)]  # "orders" of an `order_number` that several rows have
         elif column.is_measurable and not distinct:
             sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]

@@ -185,9 +185,10 @@ class Presence:
         return column.is_measurable and bool(self.world.graph.finds(column.relation.name, zero))
 
     def _without(self, column: LinkedColumn) -> exp.Expr:
-        if column.kind == "boolean":
-            return affirmed(column, False)
         missing = is_missing(plain(column))
+        if column.kind == "boolean":  # where no row says no, those are not so of which nothing is said
+            denies = affirmed(column, False)
+            return missing if self.world.graph.finds(column.relation.name, denies) is False else denies
         if column.kind == "number" and column.column.type:
             if self.has_zeros(column):
                 zero: exp.Expr = exp.EQ(this=compared(column), expression=number(0))
@@ -232,7 +233,7 @@ class Presence:
                 self.tests = [test for test in self.tests if test.column is not column]
                 self.versus.append(plain(column))
             elif self.world.is_single(self.main.name, column.relation.name):
-                self.tests.append(Test(column, affirmed(column, not negated), i))
+                self.tests.append(Test(column, self._without(column) if negated else affirmed(column, True), i))
             else:
                 self.tests.append(Test(column, affirmed(column, True), i, negated))  # none of several is so
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn, relation_words
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
@@ -15,6 +16,7 @@ from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
 from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, plain, tables_in
 
+_MANY = ("most", "fewest", "least")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
 _HARM = frozenset(
     "delay error fault loss cost price debt crime death wait complaint defect latency churn risk damage".split()
@@ -39,6 +41,9 @@ class Ranking(Figures):
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
+                self._take_act(i + 1)  # "most frequently ordered"
+                if self.sentence.text(i).endswith("busiest"):
+                    self.choices.doubt(0.6, "busy by their number, or by an amount")
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
@@ -108,9 +113,12 @@ class Ranking(Figures):
             found.sort(key=lambda each: -_so_called(*each))
             reach = [self.world.reach(self.main.name, c) for c, _ in found]
             options = [(each, (0.97 - 0.12 * k) * reach[k] * _so_called(*each)) for k, each in enumerate(found)]
-            if timely:
+            later = dict(meant.measured).get("date")
+            if later is not None and (timely or not options):  # the oldest channel was created first
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
-                options += [((c, meant.measured[0][1]), 0.9) for c in dates]
+                options += [((c, later), 0.9) for c in dates]
+                people = english().person_columns & {w for c in self.world.columns(self.main.name) for w in c.words}
+                self.choices.doubt(1.0 if timely else 0.5 if people else 0.85, "old by a day")
             if not options:
                 sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
                 if sized and self._group_by_subject():  # "which group is the smallest?"
@@ -128,13 +136,21 @@ class Ranking(Figures):
             alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
-            if surely or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
+            acts = by_number and self._take_act(i + 1)  # "most requested pages"
+            if surely or acts or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
                 self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
                 self._rank_groups(self._number_of_rows(), down, meant)
             else:
                 sentence.used[i] = False
             return
         self._rank_rows_or_groups(column, down, meant)
+
+    def _take_act(self, k: int) -> bool:
+        """Use a word that only says what was done to things, and return whether there is one."""
+        acts = is_verb_form(self.sentence.text(k)) and not self.sentence.text(k).endswith("ing")
+        acts = acts and (self.sentence.items[k].kind == "unknown" or self.sentence.items[k].how in ("part", "root"))
+        self.sentence.take(*([k] if acts else []))
+        return acts
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
@@ -243,8 +259,13 @@ class Ranking(Figures):
         if grouped or other:
             sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
+            items = self.sentence.items
+            by = next((k for k, item in enumerate(items) if item.kind == "by"), len(items))
+            rows = by == len(items) or any(s.kind == "table" and self.main in s.meanings for s in items[:by])
+            many = any(self.sentence.text(k).endswith(_MANY) for k, s in enumerate(items) if s.kind == "superlative")
+            of_all = bool(sums) and "size" not in column.roles and (many or not rows)  # "the most sales", not seats
             options = [
-                ("row", 0.5 if mean else 0.9),
+                ("row", 0.5 if mean else 0.75 if of_all else 0.9),
                 ("SUM", 1.0 if sums else 0.3 if sums is False or meant.extreme == "measured" else 0.8),
                 ("AVG", 1.2 if mean else 0.8 if sums is False or itself else 0.4),
             ]

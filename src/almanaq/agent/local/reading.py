@@ -61,6 +61,7 @@ class Reading:
         notes: for what unusual words were taken, in sentences.
         reasons: what was not sure.
         certainty: the same as `probability`, as if no other choice could have been made on the way.
+        loose: a column is found by another word for it, or by a part of several names.
     """
 
     spec: QuerySpec
@@ -70,6 +71,7 @@ class Reading:
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     certainty: float = 1.0
+    loose: bool = False
 
 
 def read(question: str, world: World, *, main: Relation | None = None, partial: bool = False) -> list[Reading]:
@@ -110,19 +112,19 @@ def read(question: str, world: World, *, main: Relation | None = None, partial: 
     weighed = sorted(_weigh_together(ranked, world), key=lambda each: -each.probability)
     if is_searched(world, world.catalog.relation(weighed[0].spec.rows)):
         return weighed
-    doubt = math.prod(MARKED[mark] for mark in find_marks(weighed[0].spec, links))
+    doubt = math.prod(MARKED[mark] for mark in find_marks(weighed[0]))
     return [replace(each, probability=each.probability * doubt) for each in weighed]
 
 
-def find_marks(spec: QuerySpec, links: Links) -> list[str]:
-    """Return the marks of wrong queries that the likeliest one has; experiments/strangers/marks.py counts each."""
-    named = [span for span in links.covers[0] if span.kind == "column"]
+def find_marks(reading: Reading) -> list[str]:
+    """Return the marks of wrong queries that a reading has; experiments/strangers/marks.py counts each."""
+    spec = reading.spec
     has = (
         len(_tests(spec)) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
-        any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named),
+        reading.loose,
     )
     return [mark for mark, found in zip(MARKED, has, strict=True) if found]
 
@@ -295,7 +297,9 @@ def _add(
         unused = tuple(sentence.links.text(span) for span in sentence.unused())
         spelled = [(sentence.links.text(i), i.how.removeprefix("misspelt:")) for i in sentence.items if ":" in i.how]
         notes = tuple(f"I took “{said}” for “{meant}”." for said, meant in spelled)
-        found[suql] = Reading(spec, suql, probability, unused, notes, tuple(choices.reasons), certainty)
+        named = (item for item in sentence.items if item.kind == "column")
+        loose = any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named)
+        found[suql] = Reading(spec, suql, probability, unused, notes, tuple(choices.reasons), certainty, loose)
 
 
 def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Relation, float]]:
