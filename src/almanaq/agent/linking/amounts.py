@@ -278,9 +278,8 @@ def _ranked(tokens: Sequence[Token], first: int, last: int, plain: Superlative) 
     made = (plain.extreme, plain.measured)
     score = 1.02
     if before and before[1] == first and before[0] == int(before[0]) <= 1000 and tokens[first - 1].folded != "one":
-        begins = first - 1 - (first > 1 and tokens[first - 2].folded == "top")  # "top 3 tallest"
-        limited = Superlative(*made, int(before[0]))
-        yield Span(begins, last, "superlative", (limited,), score * (last - begins) + 0.05)
+        begin = first - 1 - (first > 1 and tokens[first - 2].folded == "top")  # "top 3 best"
+        yield Span(begin, last, "superlative", (Superlative(*made, int(before[0])),), (score + 0.05) * (last - begin))
     if after and after[1] == last + 1 and after[0] == int(after[0]) <= 1000 and not _is_year(after[0]):
         yield Span(
             first, last + 1, "superlative", (Superlative(*made, int(after[0])),), score * (last - first + 1) + 0.05
