@@ -302,6 +302,8 @@ class Composer(Ranking):
             raise NotComposed
         part = self._part_of_share(i)
         self.conditions.tests = [t for t in tests if t not in part]
+        if any(t.condition == each.condition for t in self.conditions.tests for each in part):
+            raise NotComposed  # "New York, New York" is no part of New York
         held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in part))
         first = self.sentence.neighbour(i, 1)
         of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
@@ -447,7 +449,7 @@ class Composer(Ranking):
 
     def _has_alternatives(self) -> bool:
         """Return whether "or" stands between what is said of two columns."""
-        items, kinds = self.sentence.items, ("value", "column", "period", "compare")
+        items, kinds = self.sentence.items, ("value", "column", "period", "compare", "number")
         for k in [k for k in range(len(items)) if self.sentence.text(k) == "or"]:
             sides = [self.sentence.neighbour(k, step, over=("by", "not", "table", "noun")) for step in (-1, 1)]
             said = [items[i].meanings for i in sides if i is not None and items[i].kind in kinds]
@@ -531,7 +533,8 @@ class Composer(Ranking):
         listed = [*listed, *prose]
         one = entity is not None and (self.shown or self.world.is_unique(entity.column))
         only_shown = self.shown and not self.names_main and not all(c.kind == "number" for c in self.shown)
-        if not one and not only_shown and not self.searches and not self.world.is_unique(named[0]):
+        named_alone = self.world.is_unique(named[0]) and (named[0].kind != "date" or named[0] in listed)
+        if not one and not only_shown and not self.searches and not named_alone:
             others = (c for c in columns if c.kind != "prose" or spec.limit)  # the longest message is its text
             listed = [*listed, *(c for c in others if all(c is not each for each in listed))]
             listed = listed[:_WHOLE_ROW]

@@ -257,6 +257,8 @@ class Ranking(Figures):
             self.choices.doubt(0.6, "rows, or all with one number")
         grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
+            if kind is not None and kind.kind == "boolean":
+                self.choices.doubt(0.6, "yes and no, or the rows of which it holds")  # "which draft has the most words"
             sums, mean = column.sums, self._take_mean()
             itself = subject is not None and self.sentence.text(subject[0] + 1) in ("is", "are", "was", "were")
             items = self.sentence.items
