@@ -614,3 +614,30 @@ def test_every_reading_that_is_offered_runs():
         ):
             for reading in con.ask(question).readings:
                 assert con.sql(reading.suql).rows is not None
+
+
+WEIRS = {
+    "weir_log": {
+        "weir": ["Alder", "Birch", "Alder", "Birch", "Alder", "Birch"],
+        "year": [2023, 2023, 2023, 2024, 2024, 2024],
+        "day": [3, 17, 29, 3, 8, 30],
+        "high_flow": [80, 95, 60, 70, 99, 65],
+        "high_temp": [4, 9, 2, 7, 1, 5],
+        "low_flow": [20, 31, 12, 25, 40, 18],
+        "label": ["Raw water", "Mixed", "Raw water", "Mixed", "Raw water", "Mixed"],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("hottest day at Alder", "ORDER BY day"),  # the day of a month ranks nothing
+        ("lowest flow at Birch", "SELECT low_flow"),  # `low_flow`, or the lowest of all
+        ("days with high flow over 90", "SELECT day, high_flow"),  # of which month?
+        ("logs with 'Oak' in the label", "label ILIKE '%Oak%'"),
+    ],
+)
+def test_what_may_be_meant_otherwise_is_no_answer(question, part):
+    first = queries(WEIRS, question)[0]
+    assert first is None or part not in first

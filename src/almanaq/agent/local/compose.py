@@ -51,7 +51,7 @@ _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
 _NO_AGENT = _TIES | {"is", "are", "was", "were"}
 _OPENING = frozenset(("", "the", "list", "show", "all", "of", "any"))
 _CALLED = frozenset(("code", "abbreviation", "symbol"))
-_MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 20, 3, 5
+_MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 60, 3, 5
 
 
 class Composer(Ranking):
@@ -489,6 +489,7 @@ class Composer(Ranking):
         theirs = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
         self.names_main |= bool(theirs) and bool(self.shown)
         asks = self.shown or self.names_main or self.ordering
+        self._doubt_names(of_one=entity is not None)
         if self.partial and not asks:
             return replace(spec, columns=())
         if not (asks or entity is not None or self.conditions.tests or self.extra):
@@ -548,6 +549,19 @@ class Composer(Ranking):
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
+
+    def _doubt_names(self, *, of_one: bool) -> None:
+        """Doubt columns of which more may be asked than that they are shown."""
+        for k in [k for k, item in enumerate(self.sentence.items) if item.kind == "column"]:
+            first = self.sentence.text(k).split()[0]
+            ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least")
+            if ranks or (first in ("average", "total", "mean") and not (of_one or self.names_main or self.ordering)):
+                self.choices.doubt(0.5, f"{first} is a part of a name")  # `low_temp`, or the lowest of them
+            before = self.sentence.text(k - 1).split()
+            if before and before[-1] in ("are", "is", "was", "were") and any(c.may_be_flag for c in self.shown):
+                self.choices.doubt(0.5, "shown, or a condition")
+        if any(c.kind == "number" and c.words[-1] == "day" for c in self.shown):
+            self.choices.doubt(0.6, "a day of any month")
 
     def _lists_kinds(self) -> bool:
         """Return whether a search asks of what kinds rows are: "what cuisines are there?"."""

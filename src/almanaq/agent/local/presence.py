@@ -250,7 +250,10 @@ class Presence:
                 column = self.choices.pick(("hold", self.sentence.items[i].first), options)
                 assert isinstance(column, LinkedColumn)
                 self.sentence.take(i)
-                self.tests.append(Test(column, like(plain(column), holding.form, holding.text), i))
+                held = like(plain(column), holding.form, holding.text)
+                if self.world.graph.finds(column.relation.name, held) is False:
+                    self.choices.doubt(0.6, f"no {column.name} holds it")
+                self.tests.append(Test(column, held, i))
 
 
 def affirmed(column: LinkedColumn, wanted: bool) -> exp.Expr:

@@ -91,6 +91,10 @@ class Ranking(Figures):
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
         if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
             target = None  # the latest sales are those of the latest day
+        if target is not None and not timely and meant.measured and target[1].words[-1] in ("day", "month", "year"):
+            sentence.take(target[0])
+            self.choices.doubt(0.7, f"{target[1].name} says which row it is")  # the hottest day is not the 31st
+            target = None
         if target is not None:
             place, column = target
             sentence.take(place)
