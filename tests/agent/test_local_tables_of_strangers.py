@@ -641,3 +641,15 @@ WEIRS = {
 def test_what_may_be_meant_otherwise_is_no_answer(question, part):
     first = queries(WEIRS, question)[0]
     assert first is None or part not in first
+
+
+def test_rows_may_hold_lists():
+    gardens = {
+        "name": ["Ivy Court", "Fern Row", "Moss End"],
+        "town": ["Vik", "Vik", "Oslo"],
+        "trees": [["oak", "elm"], ["oak"], ["elm"]],
+        "benches": [3, 9, 4],
+    }
+    first = queries({"gardens": gardens}, "most benches of a garden in Vik")[0]
+    assert first is not None
+    assert "WHERE town = 'Vik' ORDER BY benches DESC" in first

@@ -197,7 +197,7 @@ def _columns_found(reading: Reading, world: World) -> Found | None:
         found = world.run(write_spec(whole, world.graph, world.dialect))
     except (AlmanaqError, KeyError):
         return None
-    if not figures and len({*map(tuple, found)}) == 1:
+    if not figures and all(row == found[0] for row in found):  # cells may be lists
         found = found[:1]  # one row over and over says no more than once
     columns = tuple((*figures, *sorted(map(str, column))) for column in zip(*found, strict=True))
     return columns[: len(columns) - len(keys)], columns[len(columns) - len(keys) :]
