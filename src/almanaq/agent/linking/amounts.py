@@ -116,7 +116,8 @@ def numbers(tokens: Sequence[Token]) -> Iterator[Span]:
                 yield Span(i, end, "silent", (unit,), 1.0 * (end - i), "unit")  # "in square km"
             continue
         value, last = found
-        if token.folded == "one" and (last == len(tokens) or not tokens[last].is_word or tokens[i - 1].folded == "in"):
+        within = i > 0 and tokens[i - 1].folded == "in"
+        if token.folded == "one" and (within or last == len(tokens) or not tokens[last].is_word):
             continue  # "the cheapest one" is no number, and "in one year" not the first
         if tokens[last : last + 1] and tokens[last].folded == TIMES:
             yield _times(i, last, "=", value)  # "who appear three times"

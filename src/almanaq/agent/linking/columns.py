@@ -37,6 +37,7 @@ _ENDS = re.compile(r"\b(?:of|in|on|at|for|from|by|per|to|that|which|who|with|whe
 _ALSO = re.compile(r"\balso (?:called|known as|named)\b:? ([^.;()]+)", re.IGNORECASE)
 _EMPTY = word_set("the a an this all each list table column contain contains holds hold give gives of one row every")
 _NUMBERING = (("no",), ("number",), ("nr",), ("num",), ("id",))
+_MOST_FACTS = 8
 _FACTS = ("rating", "price", "address", "phone", "year")
 
 
@@ -327,9 +328,7 @@ def name_columns(columns: Sequence[LinkedColumn]) -> tuple[LinkedColumn, ...]:
     return (named, *last, *full[:1])
 
 
-def fact_columns(
-    columns: Sequence[LinkedColumn], mentioned: Iterable[LinkedColumn], most: int = 8
-) -> tuple[LinkedColumn, ...]:
+def fact_columns(columns: Sequence[LinkedColumn], mentioned: Iterable[LinkedColumn]) -> tuple[LinkedColumn, ...]:
     """Return the columns worth showing of a row that was searched for: its name, what was spoken of, key facts."""
     shown = {c.name: c for c in name_columns(columns)}
     for column in mentioned:
@@ -337,11 +336,11 @@ def fact_columns(
             shown.setdefault(column.name, column)
     for role in _FACTS:
         best = next((c for c in columns if role in c.roles and c.kind != "prose" and not c.is_identifier), None)
-        if best is not None and len(shown) < most:
+        if best is not None and len(shown) < _MOST_FACTS:
             shown.setdefault(best.name, best)
     for column in columns:
         says_number = column.numbers and column.words[-1:] != ("id",)
-        if len(shown) < most and column.kind != "prose" and (says_number or not column.is_identifier):
+        if len(shown) < _MOST_FACTS and column.kind != "prose" and (says_number or not column.is_identifier):
             shown.setdefault(column.name, column)
     for column in columns:
         if "site" in column.roles and column.kind == "text":

@@ -557,9 +557,6 @@ class Composer(Ranking):
             ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least")
             if ranks or (first in ("average", "total", "mean") and not (of_one or self.names_main or self.ordering)):
                 self.choices.doubt(0.5, f"{first} is a part of a name")  # `low_temp`, or the lowest of them
-            before = self.sentence.text(k - 1).split()
-            if before and before[-1] in ("are", "is", "was", "were") and any(c.may_be_flag for c in self.shown):
-                self.choices.doubt(0.5, "shown, or a condition")
         if any(c.kind == "number" and c.words[-1] == "day" for c in self.shown):
             self.choices.doubt(0.6, "a day of any month")
 
