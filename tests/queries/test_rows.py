@@ -564,6 +564,14 @@ def test_rows_at_random_are_drawn_before_anything_is_asked() -> None:
     assert sorted(row[0] for row in result.rows) != list(range(1, 8))
 
 
+def test_two_draws_that_are_written_alike_are_two(town: Asked) -> None:
+    """What ORDER BY names is the output of that name, and no draw of its own."""
+    drawn = "answer(body, 'calm?'), gen_random_uuid() AS a, gen_random_uuid() AS b"
+    rows = town.rows(f"SELECT {drawn} FROM places ORDER BY b")
+    assert all(a != b for _, a, b in rows)
+    assert [b for *_, b in rows] == sorted(b for *_, b in rows)
+
+
 def test_what_guards_a_division_is_looked_at_first(town: Asked) -> None:
     guarded = "CASE WHEN id = 3 THEN 'none' WHEN 10 / (id - 3) > 2 THEN answer(body, 'calm?') END"
     assert town.rows(f"SELECT id, {guarded} FROM places WHERE id < 6 ORDER BY id") == [

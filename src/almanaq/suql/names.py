@@ -34,7 +34,7 @@ from almanaq.suql.syntax.nodes import (
     side_of,
     table_alias,
 )
-from almanaq.suql.text_functions import has_text, own_nodes
+from almanaq.suql.text_functions import has_text, is_drawn, own_nodes
 
 MISREAD = (LookupError, AttributeError, TypeError, ValueError, AssertionError)
 """What sqlglot raises beside its own errors, for forms that it does not foresee."""
@@ -99,7 +99,12 @@ def bind_names(tree: exp.Query, catalog: Catalog, dialect: str) -> exp.Query:
 
 
 def mark_functions(tree: exp.Expr, language: Language) -> None:
-    """Note what the engine's catalog says of functions that sqlglot does not know: their types, which aggregate."""
+    """Note what the engine's catalog says of functions that sqlglot does not know: their types, which aggregate.
+
+    Each call that draws by chance is numbered, so that a copy of it is told from another that is written alike.
+    """
+    for number, node in enumerate(filter(is_drawn, nodes(tree))):
+        node.meta["draw"] = number
     for node in nodes_of(tree, exp.Anonymous):
         name = node.name.lower()
         if name in language.returns:

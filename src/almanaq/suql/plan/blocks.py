@@ -224,9 +224,10 @@ def derive(block: exp.Select, name: str, units: Iterable[exp.Expr], above: Seque
     """
     kept = _drop_conjuncts(block, above)
     computed: dict[str, exp.Expr] = {}
-    labels: dict[str, str] = {}
-    for unit in units:  # equal ones share a column
-        label = labels.setdefault(unit.sql(), f"u{len(labels)}")
+    labels: dict[tuple[object, ...], str] = {}
+    for unit in units:  # equal ones share a column, but not two draws
+        same = unit.sql(), *(node.meta.get("draw") for node in nodes(unit))
+        label = labels.setdefault(same, f"u{len(labels)}")
         computed.setdefault(label, unit.copy())
         unit.replace(column(name, label))
     parts = parts_beside(block, CLAUSES_OF_ROWS) + kept
