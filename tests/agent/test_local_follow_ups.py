@@ -40,6 +40,7 @@ WHOLE = [
 @pytest.mark.parametrize(
     ("turns", "whole"),
     [
+        (["average age of growers in Moss", "which is the oldest grower"], "which is the oldest grower"),
         (["total kilos by fruit", "only in 2023"], "total kilos by fruit in 2023"),
         (["total kilos by town", "only in 2023"], "total kilos by town in 2023"),
         (["total kilos by fruit in 2022", "what about 2023?"], "total kilos by fruit in 2023"),
@@ -82,6 +83,13 @@ def test_a_turn_gives_what_the_whole_question_gives(con, turns, whole):
     assert sorted(map(str, (row[-1] for row in found.rows))) == sorted(map(str, (row[-1] for row in wanted.rows))) or {
         row[0] for row in found.rows
     } == {row[0] for row in wanted.rows}
+
+
+def test_rows_that_only_lack_a_value_are_not_left_out_of_the_next_question():
+    kilns = {"kilns": {"kiln": ["A", "B", "C"], "glaze": ["ash", None, "ash"], "degrees": [1200, 1300, 1250]}}
+    with almanaq.connect(kilns, model="local") as con:
+        reply = last_of(con, "which glaze is the most common", "average degrees")
+        assert reply.rows == ((1250.0,),)
 
 
 @pytest.mark.parametrize(

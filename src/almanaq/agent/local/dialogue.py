@@ -275,7 +275,7 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
     kinds = any(span.kind == "distinct" for span in cover)
     of_all = ranks or kinds or turn_pattern("whole").search(question) is not None or len(said) > 1
-    found = bool(last.conditions or ((last.limit or 0) > 1 and not last.groups))  # one row has no figures
+    found = bool(last.tests or ((last.limit or 0) > 1 and not last.groups))  # one row has no figures
     return found and not of_all and not {"table", "noun", "unknown"} & {*said}
 
 

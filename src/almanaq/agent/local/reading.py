@@ -120,7 +120,7 @@ def find_marks(reading: Reading) -> list[str]:
     """Return the marks of wrong queries that a reading has; experiments/strangers/marks.py counts each."""
     spec = reading.spec
     has = (
-        len(_tests(spec)) > 1,
+        len(spec.tests) > 1,
         bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
         len(spec.measures) > 1,
         spec.distinct,
@@ -173,7 +173,7 @@ def _sum(alike: Sequence[Reading]) -> float:
     """Return what readings that give the same rows have together; one from other rows by a join tells nothing more."""
     shares: dict[frozenset[exp.Expr], dict[str, float]] = {}
     for each in alike:
-        of = shares.setdefault(frozenset(_tests(each.spec)), {})
+        of = shares.setdefault(each.spec.tests, {})
         of[each.spec.rows] = of.get(each.spec.rows, 0.0) + each.probability
     return sum(max(of.values()) for of in shares.values())
 
@@ -211,15 +211,10 @@ def _same_rows(one: Found | None, other: Found | None) -> bool:
     return all(column in (*many[0], *many[1]) for column in few[0])
 
 
-def _tests(spec: QuerySpec) -> set[exp.Expr]:
-    """Return the conditions of a spec, those aside that only leave out what is missing."""
-    return {each for each in spec.conditions if not (isinstance(each, exp.Not) and isinstance(each.this, exp.Is))}
-
-
 def _agree(one: Reading, other: Reading) -> bool:
     """Return whether two readings are about the same rows, and differ in what they show of these."""
     a, b = one.spec, other.spec
-    if _tests(a) != _tests(b) or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
+    if a.tests != b.tests or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
     if a.columns and b.columns and not set(a.columns) & set(b.columns):
         return False

@@ -154,6 +154,11 @@ class QuerySpec:
     distinct: bool = False
 
     @property
+    def tests(self) -> frozenset[exp.Expr]:
+        """The conditions, those aside that only leave out what is missing."""
+        return frozenset(c for c in self.conditions if not (isinstance(c, exp.Not) and isinstance(c.this, exp.Is)))
+
+    @property
     def gives_figures(self) -> bool:
         """Whether rows are put together rather than shown."""
         return bool(self.measures or self.groups)

@@ -127,11 +127,15 @@ def refers(question: str, history: Sequence[Turn], world: World) -> bool:
     shown = world.catalog.find(turn.shown.relation) if turn is not None and turn.shown is not None else None
     if shown is not None and (_noun(said, world) is not None or _asks_columns(question, world)):
         return True
-    if shown is not None and is_searched(world, shown) and turn_pattern("opinions").search(said):
+    searched = shown is not None and is_searched(world, shown)
+    if searched and turn_pattern("opinions").search(said):
         return True
-    if any(turn_pattern(name).search(said) for name in ("numbered", "among")):
+    if turn_pattern("numbered").search(said):
         return True
     named = [s for s in (links.covers[0] if links.covers else ()) if s.kind in ("table", "value", "noun", "column")]
+    among = turn_pattern("among").search(said)
+    if among and (searched or among[0].endswith(" of") or all(span.kind != "table" for span in named)):
+        return True  # "which is the largest", but not "which is the largest station"
     starts = [links.tokens[span.first].start for span in named]
     ends = [links.tokens[span.last - 1].end for span in named if span.kind != "column"]
     same_length = len(said) == len(question) and turn_pattern("that").search(said) is None  # else places say nothing
