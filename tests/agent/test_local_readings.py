@@ -61,7 +61,7 @@ def test_who_asks_for_the_longest_gets_all_that_are(one_table):
 
 
 def test_too_many_equals_are_offered_rather_than_shown():
-    with almanaq.connect({"boats": {"boat": [f"B{i}" for i in range(40)], "length": [9] * 40}}, model="local") as con:
+    with almanaq.connect({"boats": {"boat": [f"B{i}" for i in range(300)], "length": [9] * 300}}, model="local") as con:
         assert con.ask("which boat is the longest?").status == "clarify"
 
 

@@ -40,7 +40,6 @@ _AGREED = 1.15
 """How much more a column is meant where another one, of which the words are a value too, has it for the same row."""
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
-_WHERE = {*"city location country state address area neighborhood district region town nation continent".split()}
 
 
 class Conditions(Presence):
@@ -109,8 +108,6 @@ class Conditions(Presence):
                 weight *= 1.08
             if column is self.world.index.name_of(column.relation):
                 weight *= 1.06
-            if before and before[0] in ("in", "at", "from", "near") and _WHERE & set(column.words):
-                weight *= 1.1
             weight *= 1 - 0.03 * len(column.words)
             if id(column) not in weights or weights[id(column)][1] < weight:
                 weights[id(column)] = column, weight

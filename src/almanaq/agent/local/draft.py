@@ -117,11 +117,6 @@ class Draft:
                     continue
                 sentence.take(i)
                 self.names_main = True
-        own = relation_words(self.main)[-1:]
-        for item in sentence.items:
-            last = sentence.links.tokens[item.last - 1].stem
-            if item.kind == "value" and item.size > 1 and (last,) == own:
-                self.names_main = True
         opening = next((item for item in sentence.items if item.kind not in ("silent", "count")), None)
         if opening is not None and is_plural(sentence.links.tokens[opening.last - 1]):
             meant = [getattr(m, "column", getattr(m, "thing", None)) for m in opening.meanings]

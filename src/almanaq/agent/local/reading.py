@@ -33,7 +33,7 @@ MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
 _UNNAMED, _LED_TO = 0.7, 0.88
 _MOST_SURE = 0.99
-_MOST_TIED = 20
+_MOST_TIED = 200
 _CLEAR, _HOPELESS = 0.8, 0.3
 """Probabilities from which, and below which, readings are not run to see whether they give the same rows."""
 _REPEATED = 0.1
