@@ -653,3 +653,35 @@ def test_rows_may_hold_lists():
     first = queries({"gardens": gardens}, "most benches of a garden in Vik")[0]
     assert first is not None
     assert "WHERE town = 'Vik' ORDER BY benches DESC" in first
+
+
+PLAYS = {
+    "plays": {
+        "title": ["Thaw", "Low Tide", "The Kiln", "Moth", "Ferry"],
+        "writer": ["Ida Moe", "Per Aas", "Ida Moe", "Liv Dahl", "Per Aas"],
+        "director": ["Tor Lie", "Tor Lie", "Eva Ness", "Eva Ness", "Tor Lie"],
+        "staged_on": [date(2021, 5, 2), date(2022, 1, 9), date(2022, 9, 30), date(2023, 3, 3), date(2023, 11, 8)],
+        "revenue": [900, 400, 1500, 700, 100],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "part"),
+    [
+        ("who wrote Moth", "SELECT writer FROM plays WHERE title = 'Moth'"),
+        ("who directed The Kiln?", "SELECT director FROM plays WHERE title = 'The Kiln'"),
+        ("when was Moth staged?", "SELECT staged_on FROM plays WHERE title = 'Moth'"),
+        ("which play was staged last", "ORDER BY staged_on DESC LIMIT 1"),
+        ("when was the first play staged", "ORDER BY staged_on ASC LIMIT 1"),
+        ("biggest play", "ORDER BY revenue DESC LIMIT 1"),
+    ],
+)
+def test_question_words_ask_for_who_does_it_and_for_the_day(question, part):
+    assert part in (queries(PLAYS, question)[0] or "").replace("\n", " ")
+
+
+def test_who_did_most_is_offered_by_the_column_of_those_who_do():
+    days = [date(2024, 1, 5), date(2024, 2, 11), date(2024, 2, 20)]
+    tables = {"orders": {"order_id": [1, 2, 3], "customer": ["Ida", "Per", "Ida"], "ordered": days}}
+    assert any("GROUP BY customer" in each for each in queries(tables, "who ordered the most?") if each)

@@ -14,10 +14,11 @@ from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form
-from almanaq.agent.local.draft import DOING, NotComposed
+from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
+from almanaq.agent.local.sentence import DOING
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
@@ -236,7 +237,8 @@ class Composer(Ranking):
                 continue
             if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
-            if i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column"):
+            noun = i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column")
+            if noun and not sentence.asks_doer(i, column):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
         for i, relation in self._tables():
@@ -496,14 +498,14 @@ class Composer(Ranking):
             raise NotComposed
         verbs = any(item.how == "verb" for item in self.sentence.items)
         plural = any(item.how == "plural" for item in self.sentence.items)  # "the doctors"
-        if not (asks or self.searches or plural or first == "whose"):
+        people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
+        people |= named[0].words[-1].endswith(DOING) and named[0].column.type == "text"
+        if not (asks or self.searches or plural or first == "whose" or (first == "who" and people)):
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
         said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
         if said and any(c.relation.name not in said for c in self.ordering):
             self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
-        people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
-        people |= named[0].words[-1].endswith(DOING) and named[0].column.type == "text"
         acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
         if first in ("who", "whom") and not self.shown and (not people or acts):
             self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order

@@ -30,7 +30,6 @@ _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
 _UNNAMED, _ALONE, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
 """How surely a noun of which nothing is known means the rows, one beside no other, and one after their own; how
 sure a part of a value has to be."""
-DOING = ("er", "or", "ist", "ant", "ent", "ee")
 
 
 class Draft:

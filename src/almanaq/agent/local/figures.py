@@ -14,6 +14,7 @@ from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import aggregate, compared, count, kinds_of, part, plain, text
 
 
@@ -409,6 +410,11 @@ class Figures(Defined):
                 continue
             if span.kind != "term" or span.meanings[0].kind == "dimension":
                 return i, None
+        unnamed = sentence.text(0) == "who" and sentence.items[0].kind == "silent"
+        people = [c for c in self.world.columns(self.main.name) if names_doers(c)] if unnamed else []
+        if len(people) == 1 and people[0] is not self.world.index.name_of(self.main):
+            self.choices.doubt(0.7, f"who is called so by {people[0].name}")
+            return 0, people[0]
         return None
 
     def _group_by_subject(self, any_column: bool = False) -> bool:

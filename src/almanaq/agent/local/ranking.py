@@ -123,6 +123,10 @@ class Ranking(Figures):
                 options += [((c, later), 0.9) for c in dates]
                 people = english().person_columns & {w for c in self.world.columns(self.main.name) for w in c.words}
                 self.choices.doubt(1.0 if timely else 0.5 if people else 0.85, "old by a day")
+            rows = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
+            if not options and rows and meant.measured[0][0] == "size":  # an order is as big as its amount
+                amounts = [c for c in self.world.columns(self.main.name) if c.is_measurable and c.sums]
+                options = [((amounts[0], meant.measured[0][1]), 0.85)] if len(amounts) == 1 else []
             if not options:
                 sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
                 if sized and self._group_by_subject():  # "which group is the smallest?"
@@ -184,6 +188,7 @@ class Ranking(Figures):
                 if place != k:
                     before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"
+                    said |= column.kind == "date" and bool(measured) and measured[0][0] in _TIMELY
                     self.choices.doubt(1.0 if said else 0.6, "ranked by a column far off")
                 return place, column
         return None

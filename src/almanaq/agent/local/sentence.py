@@ -7,11 +7,19 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span
 
+DOING = ("er", "or", "ist", "ant", "ent", "ee")
+"""How nouns end that say who does something."""
 _BREAKS = frozenset((",", ";", "?", ".", "!", ":"))
 _ALL = frozenset("all any every everyone everybody everything many".split())
+
+
+def names_doers(column: LinkedColumn) -> bool:
+    """Return whether a column is called by those who do something: `writer`, `customer`."""
+    return column.kind == "text" and column.words[-1].endswith(DOING)
 
 
 class Sentence:
@@ -33,6 +41,14 @@ class Sentence:
         flag = last and last.kind == "column" and getattr(last.meanings[0].thing, "kind", "") == "boolean"
         noun = last is None or (last.kind in ("table", "noun", "column") and not flag)
         return noun or self.text(i - 1) in _ALL or self.text(i + 1) in ("those", "the")
+
+    def asks_doer(self, i: int, column: LinkedColumn) -> bool:
+        """Return whether a verb asks for a column that names who does it: "who wrote it", of a `writer`."""
+        return i == 1 and self.text(0) == "who" and names_doers(column)
+
+    def asks_for(self, i: int, column: LinkedColumn) -> bool:
+        """Return whether the question word and a verb ask for a column: "when was it sold", of the day it was."""
+        return self.asks_doer(i, column) or (self.text(0) == "when" and column.kind == "date")
 
     def of(self, *kinds: str) -> Iterator[int]:
         """Yield the places of unused spans of some kinds."""
