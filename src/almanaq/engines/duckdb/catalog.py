@@ -133,7 +133,9 @@ class CatalogReader:
             if kind == "FOREIGN KEY"
         )
         key = self._key(relation, constraints)
-        return replace(relation, row_id="rowid", numbered=numbered, rows=rows, key=key, foreign_keys=foreign)
+        row_id = "rowid" if relation.column("rowid") is None else None  # a column of that name hides DuckDB's own
+        numbered = numbered and row_id is not None
+        return replace(relation, row_id=row_id, numbered=numbered, rows=rows, key=key, foreign_keys=foreign)
 
     def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
         """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
