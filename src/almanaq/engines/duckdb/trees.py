@@ -73,12 +73,12 @@ def write_null_order(tree: Node, nulls: str, direction: str) -> None:
             order["null_order"] = "NULLS FIRST"
 
 
-def number_order(tree: Node, count: Callable[[], int]) -> None:
-    """Write the numbers of the outputs in the place of ORDER BY ALL, into a tree."""
+def number_order(tree: Node, count: int) -> None:
+    """Write the numbers of all outputs in the place of ORDER BY ALL, into a tree."""
     for modifier in tree["node"].get("modifiers", ()):
         orders = modifier.get("orders", ())
         if len(orders) == 1 and _is_all(orders[0]):
-            modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count())]
+            modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count)]
 
 
 def _is_all(order: Node) -> bool:
