@@ -49,7 +49,8 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
     work.query(made["node"], (), ())
     if trees.has_text(made):
         raise _refusal("here")
-    if not engine.columns(made["node"], ()):
+    is_known = not trees.has_marks(made)  # the columns of a pivot without IN are not, until the text is read
+    if is_known and not engine.columns(made["node"], ()):
         for lookup in work.lookups:
             lookup.look_up(engine, in_map=True)
         if not engine.columns(made["node"], ()):
