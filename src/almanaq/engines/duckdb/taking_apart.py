@@ -18,7 +18,7 @@ A document whose call failed is not in the table, and a condition that reads its
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -236,21 +236,20 @@ class _Select:
 
     def _inline_aliases(self) -> None:
         """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
-        node = self.node
-        texts = {
-            str(item["alias"]).lower(): item for item in node["select_list"] if item["alias"] and trees.has_text(item)
-        }
-        named = [
-            name
-            for key in ("where_clause", "select_list", "having", "qualify")
-            for name in trees.own_nodes(node[key])
-            if name.get("class") == "COLUMN_REF" and str(name["column_names"][-1]).lower() in texts
-        ]
-        for name in named:
+        texts: dict[str, Node] = {}
+        for item in self.node["select_list"]:  # in their order, as one may name others before it
+            self._inline_in(item, texts)
+            if item["alias"] and trees.has_text(item):
+                texts[str(item["alias"]).lower()] = item
+        for key in ("where_clause", "having", "qualify"):
+            self._inline_in(self.node[key], texts)
+
+    def _inline_in(self, part: Node | None, texts: Mapping[str, Node]) -> None:
+        for name in [node for node in trees.own_nodes(part) if node.get("class") == "COLUMN_REF"]:
             path = [str(part).lower() for part in name["column_names"]]
-            if len(path) > 1 and path[0] != "alias":
+            if path[-1] not in texts or (len(path) > 1 and path[0] != "alias"):
                 continue
-            alone = trees.select([{**name, "alias": ""}], node["from_table"])
+            alone = trees.select([{**name, "alias": ""}], self.node["from_table"])
             if len(path) == 1 and self.work.engine.columns(alone, self.members):
                 continue  # a column of FROM goes before an output
             trees.replace_expression(name, copy.deepcopy(texts[path[-1]]))
