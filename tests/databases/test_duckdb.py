@@ -147,7 +147,7 @@ def test_dataframes_and_dictionaries() -> None:
 
 @pytest.mark.parametrize("rows", [5, 9000])
 @pytest.mark.parametrize("kind", ["frame", "csv", "duckdb"])
-@pytest.mark.parametrize("cell", [lambda i: 7, lambda i: f"r{i}", lambda i: 10 * i])
+@pytest.mark.parametrize("cell", [lambda i: i // 3, lambda i: f"r{i}"])
 def test_a_column_named_rowid_is_a_column(rows: int, kind: str, cell: Callable[[int], object], tmp_path: Path) -> None:
     table = pa.table({"RowId": [cell(i) for i in range(rows)], "x": [f"x{i % 5}" for i in range(rows)]})
     file: Any = tmp_path / f"t.{kind}"
