@@ -230,9 +230,19 @@ class _Select:
         texts = [
             i for i, item in enumerate(outputs) if not item["alias"] and item["class"] not in ("COLUMN_REF", "STAR")
         ]
-        if texts and (columns := self.work.engine.columns(self.node, self.members)) and len(columns) == len(outputs):
+        if texts and (columns := self.work.engine.columns(self.node, self.members)):
+            several = ("STAR", "unnest")
+            more = [
+                i
+                for i, item in enumerate(outputs)
+                if any(n.get("type") in several or n.get("function_name") in several for n in trees.walk(item))
+            ]
+            more = [] if len(columns) == len(outputs) else more or texts
             for i in texts:
-                outputs[i]["alias"] = columns[i][0]
+                if not more or i < more[0]:
+                    outputs[i]["alias"] = columns[i][0]
+                elif i > more[-1]:
+                    outputs[i]["alias"] = columns[i - len(outputs)][0]
 
     def _inline_aliases(self) -> None:
         """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
