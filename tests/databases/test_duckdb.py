@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow.csv import write_csv
 
+import almanaq
 from almanaq.engines.open_source import open_database
 from almanaq.engines.protocols import Database
 from almanaq.errors import DatabaseError, InternalError, SourceError, UsageError
 from almanaq.suql.catalog.relations import ColumnKind
+from almanaq.testing import FunctionModel
 
 
 @pytest.fixture
@@ -139,6 +143,24 @@ def test_dataframes_and_dictionaries() -> None:
         place = ".".join(f'"{p}"' for p in relation.location)
         assert session.fetch(f"SELECT * FROM {place}").column("name").to_pylist() == ["x", None, "x"]
     database.close()
+
+
+@pytest.mark.parametrize("rows", [5, 9000])
+@pytest.mark.parametrize("kind", ["frame", "csv", "duckdb"])
+@pytest.mark.parametrize("cell", [lambda i: i // 3, lambda i: f"r{i}"])
+def test_a_column_named_rowid_is_a_column(rows: int, kind: str, cell: Callable[[int], object], tmp_path: Path) -> None:
+    table = pa.table({"RowId": [cell(i) for i in range(rows)], "x": [f"x{i % 5}" for i in range(rows)]})
+    file: Any = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        write_csv(table, file)
+    elif kind == "duckdb":
+        with duckdb.connect(str(file)) as made:
+            made.from_arrow(table).create("t")
+    model = FunctionModel(lambda text, _: text.upper())
+    with almanaq.connect({"t": table} if kind == "frame" else file, model=model, cache=False) as con:
+        found = con.sql("SELECT rowid, x, answer(x, 'q') AS a FROM t WHERE answer(x, 'q') <> 'X0' ORDER BY ALL").rows
+    expected = [(id_, x, x.upper()) for id_, x in zip(*table.to_pydict().values(), strict=True) if x != "x0"]
+    assert found == sorted(expected)
 
 
 @pytest.mark.parametrize("tables", [{}, {"": pa.table({"a": [1]})}, {"t": [1, 2]}, {"t": pa.table({})}])

@@ -57,6 +57,28 @@ def test_a_path_of_several_databases_is_refused_by_name(user: duckdb.DuckDBPyCon
         assert con.sql("SELECT x FROM t").rows == [("main",)]
 
 
+SETTINGS = {
+    "integer_division = true": "SELECT 7 / 2, x FROM t",
+    "TimeZone = 'Asia/Tokyo'": "SELECT TIMESTAMPTZ '2020-01-01 00:00:00Z'::VARCHAR, x FROM t",
+    "default_order = 'DESC'": "SELECT list(n ORDER BY n), any_value(x) FROM t, range(3) AS r(n)",
+    "default_null_order = 'NULLS_FIRST'": "SELECT n, x FROM t, (VALUES (1), (NULL)) AS v(n) ORDER BY n LIMIT 1",
+    "default_collation = 'NOCASE'": "SELECT 'A' = 'a', x FROM t",
+    "ieee_floating_point_ops = false": "SELECT TRY(1.0::DOUBLE / 0), x FROM t",
+}
+
+
+@pytest.mark.parametrize(("setting", "sql"), SETTINGS.items())
+def test_what_is_set_later_holds_for_queries_too(user: duckdb.DuckDBPyConnection, setting: str, sql: str) -> None:
+    asked = sql.replace("(x)", "(answer(x, 'q'))").replace(", x ", ", answer(x, 'q') ")
+    with connect(user) as con:
+        before = user.execute(sql).fetchall()
+        for statement in ("SELECT 1", f"SET {setting}", f"RESET {setting.partition(' ')[0]}"):
+            user.execute(statement)
+            expected = user.execute(sql).fetchall()
+            assert con.sql(sql).rows == con.sql(asked).rows == expected
+            assert (expected != before) == statement.startswith("SET")
+
+
 def test_what_a_schema_file_says_is_never_said_of_another_table(
     user: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

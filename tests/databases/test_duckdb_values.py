@@ -116,7 +116,8 @@ def test_rows_of_a_slice_and_of_many_batches_are_the_client_s(sources: tuple[Any
         CASE WHEN i % 3 = 2 THEN NULL ELSE MAP {i: row(i::HUGEINT, (i % 2)::VARCHAR::BIT)} END AS map,
         CASE WHEN i % 3 = 0 THEN NULL ELSE [i, i + 1]::UHUGEINT[2] END AS pair,
         CASE WHEN i % 3 = 1 THEN NULL ELSE DATE '2020-01-01' + i::INTEGER END AS day,
-        CASE WHEN i % 3 = 2 THEN NULL ELSE {'u': union_value(n := i::HUGEINT), 'v': i::VARIANT} END AS mixed
+        CASE WHEN i % 3 = 2 THEN NULL ELSE {'u': union_value(n := i::HUGEINT), 'v': i::VARIANT} END AS mixed,
+        CASE WHEN i % 3 = 0 THEN NULL ELSE {'u': union_value(n := i::HUGEINT)} END AS held
         FROM range(5000) t(i) ORDER BY i"""
     expected = own.sql(text).fetchall()
     result = connection.sql(text)

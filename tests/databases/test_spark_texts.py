@@ -99,7 +99,7 @@ def test_texts_are_read_as_spark_reads_them_and_written_so_that_it_does(written:
 def test_fields_keep_their_names_where_columns_have_others(written: str, computed: str) -> None:
     functions = list_functions(["struct", "to_json", "arrays_zip", "f"])
     language = SparkLanguage("spark", Catalog(()), functions, lambda sql, parameters: ())
-    made = language.tree(language.read(f"SELECT {written} AS v"))
+    made = language.tree(language.read(f"SELECT {written} AS v"), 1)
     assert made.sql("spark", normalize_functions=False).upper() == f"SELECT {computed} AS v".upper()
 
 
@@ -108,7 +108,7 @@ def test_what_makes_several_columns_in_select_is_refused_by_name(call: str) -> N
     functions = list_functions(["posexplode", "inline", "stack"])
     language = SparkLanguage("spark", Catalog(()), functions, lambda sql, parameters: ())
     with pytest.raises(UnsupportedError, match=rf"{call.partition('(')[0]}\(\) makes several columns.*LATERAL VIEW"):
-        language.tree(language.read(f"SELECT {call}"))
+        language.tree(language.read(f"SELECT {call}"), 1)
 
 
 def test_a_condition_that_is_computed_as_a_column_keeps_its_null() -> None:

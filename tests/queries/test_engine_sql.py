@@ -122,6 +122,9 @@ DUCKDB = (
     f"SELECT s.a COLLATE NOCASE FROM (SELECT min({CALM}) AS a, price FROM places GROUP BY price) AS s ORDER BY s.price",
     f"SELECT id, 1_000, {SEATS}::int + 1_0.5 FROM places WHERE {SEATS}::int < 1_0e1 ORDER BY id LIMIT 1_0",
     f"SELECT id, unnest(tags) AS tag, {CALM} AS calm FROM places ORDER BY ALL",
+    f"SELECT id, {CALM} AS calm FROM places ORDER BY calm COLLATE NOCASE, id",
+    f"SELECT -stars AS rowid, {CALM} AS calm FROM places ORDER BY rowid, calm",
+    "PIVOT places ON city || stars USING count(*) GROUP BY price ORDER BY price",
 )
 POSTGRES = (
     *(sql.format(schema="public") for sql in ONE_NAME_IN_TWO_SCHEMAS),
@@ -217,3 +220,11 @@ def test_rows_and_names_are_the_engines(engine: Engine, con: almanaq.Connection,
     result = con.sql(sql)
     assert result.rows == list(rows)
     assert list(result.columns) == list(names)
+
+
+def test_parameters_of_a_query_that_is_ordered_by_all(engine: Engine, con: almanaq.Connection) -> None:
+    if not isinstance(engine, _DuckDB):
+        pytest.skip("it is DuckDB's SQL")
+    for shown in ("city", CALM):
+        found = con.sql(f"SELECT id, {shown} AS v FROM places WHERE id < $1 ORDER BY ALL DESC LIMIT $2", [4, 2])
+        assert [row[0] for row in found.rows] == [3, 2]

@@ -55,6 +55,12 @@ SELECT id, LAST_VALUE(id IGNORE NULLS) OVER (ORDER BY id), answer(x, 'q') FROM t
 DESCRIBE SELECT t, answer(x, 'q') FROM t
 DESCRIBE SELECT answer(x, 'q'), *, answer(x, 'q') = 'a' AS v, answer(x, 'q')::DATE FROM t
 SELECT id, if(id > 1, answer(x, 'q'), 'none') FROM t WHERE if(id < 4, answer(x, 'q') = 'b', true)
+SELECT t, answer(x, 'q') AS a, a || '!' AS b, b || '?' AS c FROM t WHERE c = 'Yes!?'
+SELECT id, "Yes" FROM (PIVOT (SELECT id, answer(x, 'q') AS a FROM t) ON a USING count(*)) WHERE "q: b" = 0
+PIVOT (SELECT id, answer(x, 'q') AS a FROM t) ON a || id % 2 USING count(*)
+SELECT w FROM (SELECT answer(x, 'q'), s.*, upper(x), answer(x, 'q') || '!' FROM t) AS w
+SELECT w FROM (SELECT answer(x, 'q'), unnest(s), upper(x) FROM t) AS w
+SELECT "answer(x, 'q')", w FROM (SELECT *, answer(x, 'q') FROM t) AS w
 SELECT l[id], map([1, 2], ['a', 'b'])[id], answer(x, 'q') FROM t WHERE id < 3
 """.strip().splitlines()
 REFUSED = {

@@ -21,7 +21,7 @@ _NO_TEXT = frozenset([*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEMPORAL_TYPES,
 def bind(statement: Statement, language: Language, catalog: Catalog, parameters: Parameters = ()) -> BoundQuery:
     dialect = language.dialect
     names = language.names(statement, parameters)
-    tree = language.tree(statement)
+    tree = language.tree(statement, len(names))
     if not isinstance(tree, exp.Query):
         raise UnsupportedError(f"{tree.key.upper()} is not planned beside text functions: write a SELECT")
     found = nodes(tree)

@@ -134,8 +134,12 @@ class Language(Protocol):
             QueryError: it is not read, holds anything but one query that reads, or a function that is not allowed.
         """
 
-    def tree(self, statement: Statement) -> exp.Expr:
-        """Return sqlglot's tree of a statement; raises UnsupportedError where it does not say the same."""
+    def tree(self, statement: Statement, width: int) -> exp.Expr:
+        """Return sqlglot's tree of a statement; raises UnsupportedError where it does not say the same.
+
+        Args:
+            width: how many columns the statement's result has.
+        """
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterable[SplitStatement]:
         """Yield the ways to take apart a statement that is not planned whole, the cheapest first; none where none is.

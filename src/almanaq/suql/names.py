@@ -158,6 +158,8 @@ def _qualify_row_ids(tree: exp.Query, catalog: Catalog) -> None:
         block = reference.find_ancestor(exp.Select)
         if reference.table or block is None or reference.name not in ("rowid", "ctid"):
             continue
+        if reference.find_ancestor(exp.Ordered, exp.Select) is not block and reference.name in block.named_selects:
+            continue  # ORDER BY names an output
         items = [item for item in from_items(block) if isinstance(item, exp.Table) and find_cte(item) is None]
         relations = {item.alias: relation for item in items if (relation := catalog.find(item.name)) is not None}
         holding = [

@@ -144,7 +144,9 @@ class Planner:
         try:
             return self.lower(self.logical(statement, parameters, options, prefix), options)
         except (UnsupportedError, UnknownNameError) as error:
-            known_to_engine = isinstance(error, UnknownNameError) and self.language.binds_texts
+            known_to_engine = (
+                isinstance(error, UnknownNameError) and self.language.binds_texts and not statement.lookups
+            )
             if known_to_engine or prefix.count("part_") > _DEEPEST_PARTS:
                 raise
             try:

@@ -151,7 +151,7 @@ class TreeLanguage:
         except DatabaseError:  # the text names relations by what they are called here, not there
             return ()
 
-    def tree(self, statement: Statement) -> exp.Expr:
+    def tree(self, statement: Statement, width: int) -> exp.Expr:  # noqa: ARG002
         """Return sqlglot's tree of a statement, in which it knows those functions that it writes back as they are."""
         tree = self._parse(statement.sql).transform(self._know_function)
         for join in nodes_of(tree, exp.Join):

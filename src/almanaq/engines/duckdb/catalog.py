@@ -133,7 +133,9 @@ class CatalogReader:
             if kind == "FOREIGN KEY"
         )
         key = self._key(relation, constraints)
-        return replace(relation, row_id="rowid", numbered=numbered, rows=rows, key=key, foreign_keys=foreign)
+        row_id = "rowid" if relation.column("rowid") is None else None  # a column of that name hides DuckDB's own
+        numbered = numbered and row_id is not None
+        return replace(relation, row_id=row_id, numbered=numbered, rows=rows, key=key, foreign_keys=foreign)
 
     def _is_numbered(self, location: tuple[str, ...], rows: int) -> bool:
         """Tell whether row ids count the rows from 0: where some were deleted, ids go beyond their number."""
@@ -230,22 +232,34 @@ LISTS_TABLES = (
     " WHERE database_name = $1 AND NOT internal ORDER BY ALL"
 )
 """Schema, name and comment of the tables (true) and views (false) of a database."""
-_TELLS_PATH = """FROM query('SELECT 1 AS "' || replace(to_json(
-    [to_json(current_database()), to_json(current_setting('search_path')), to_json(current_schemas(false))]
-)::VARCHAR, '"', '""') || '"')"""
+CHANGE_ROWS = frozenset(
+    """
+    TimeZone Calendar disable_timestamptz_casts default_collation default_order default_null_order integer_division
+    ieee_floating_point_ops error_on_division_by_zero order_by_non_integer_literal regex_match_operator_semantics
+    scalar_subquery_error_on_multiple_rows
+    """.split()
+)
+"""Settings of a connection by which a query means other rows; one that its owner sets later holds for queries too."""
+_TELLS = """FROM query('SELECT 1 AS "' || replace(to_json([to_json(current_database()),
+    to_json(current_setting('search_path')), to_json(current_schemas(false)), to_json([{}]::VARCHAR[])
+])::VARCHAR, '"', '""') || '"')"""
 _IN_PATH = re.compile(r'(?:^|,)(?:("(?:[^"]|"")*"|[^",.]+)\.)?("(?:[^"]|"")*"|[^",.]+)')
 """The database, where it is written, and the schema of each entry."""
 
 
-def read_search_path(connection: duckdb.DuckDBPyConnection) -> tuple[str, tuple[str, ...]]:
-    """Return the database of a connection, and the schemas that it was told to look through; it runs no statement.
+def read_session(
+    connection: duckdb.DuckDBPyConnection, settings: Iterable[str]
+) -> tuple[str, tuple[str, ...], dict[str, str]]:
+    """Return the database of a connection, the schemas that it was told to look through, and values of its settings.
 
-    The answer is the name of a column, for which DuckDB only binds: a result that its owner is reading stays open.
+    It runs no statement: the answer is the name of a column, for which DuckDB only binds, so that a result that the
+    connection's owner is reading stays open.
     """
-    (told,) = connection.sql(_TELLS_PATH).columns
-    database, path, schemas = json.loads(told)
+    names = list(settings)
+    (told,) = connection.sql(_TELLS.format(", ".join(f"current_setting('{name}')::VARCHAR" for name in names))).columns
+    database, path, schemas, values = json.loads(told)
     if len(schemas) > 1:
         databases = {name.strip('"').replace('""', '"') for name, _ in _IN_PATH.findall(path)}
         if databases not in ({database}, {""}):
             raise UsageError(f"the connection looks for tables in several databases ({path}): USE one of them")
-    return database, tuple(schemas)
+    return database, tuple(schemas), dict(zip(names, values, strict=True))

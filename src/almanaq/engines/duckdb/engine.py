@@ -16,7 +16,7 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
-from almanaq.engines.duckdb.catalog import LISTS_TABLES, CatalogReader, read_search_path
+from almanaq.engines.duckdb.catalog import CHANGE_ROWS, LISTS_TABLES, CatalogReader, read_session
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
 from almanaq.engines.duckdb.session import DuckDBSession, open_instance
@@ -72,8 +72,9 @@ class DuckDBDatabase:
         infer_enums: whether columns of text may be found to be ENUM (sources without declared types).
         owned: whether the instance is ours: its configuration is locked.
         path: the schemas in which each further connection looks for bare names; (): DuckDB's own.
-        user: the connection of the source's owner, whose `USE` is followed.
-        settings: statements by which each further connection gets the settings of its owner's.
+        user: the connection of the source's owner, whose `USE` and `SET` are followed.
+        settings: what each further connection is to be set to, as its owner's is.
+        followed: the values of settings that are read again before each query.
         on_close: called once, on `close` or when the process ends, with the catalog as it was read, if it was.
     """
 
@@ -93,12 +94,14 @@ class DuckDBDatabase:
         on_close: Callable[[Sequence[Catalog]], None] = lambda _: None,
         path: Sequence[str] = (),
         user: duckdb.DuckDBPyConnection | None = None,
-        settings: str = "",
+        settings: Mapping[str, str] | None = None,
+        followed: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
-        self._settings, self._path, self._user = settings, tuple(path), user
+        self._settings, self._followed = dict(settings or {}), dict(followed or {})
+        self._path, self._user = tuple(path), user
         self._listed: Sequence[tuple[Any, ...]] = ()
         self._loaded = loaded or Loaded()
         self._found = [] if self._loaded.catalog is None else [self._loaded.catalog]
@@ -119,7 +122,7 @@ class DuckDBDatabase:
             return self._catalog
 
     def follow(self, *, tables: bool = False) -> None:
-        """Read the catalog again where the user's connection reads another schema by now (`USE`).
+        """Do as the user's connection by now: set what it was set to, read the catalog again where it was told `USE`.
 
         Args:
             tables: also where tables were made, renamed or dropped, whatever that changes.
@@ -131,10 +134,17 @@ class DuckDBDatabase:
             return
         with self._lock:
             try:
-                where = read_search_path(self._user)
+                database, path, values = read_session(self._user, self._followed)
             except duckdb.Error:  # closed, at work elsewhere, or in a failed transaction: it reads what it read last
-                where = self._database, self._path
-            known = self._catalog
+                database, path, values = self._database, self._path, self._followed
+            where, known = (database, path), self._catalog
+            if values != self._followed:
+                with self._connection.cursor() as cursor:
+                    *_, usual = read_session(cursor, values)
+                unchanged = {name: value for name, value in self._settings.items() if name not in values}
+                self._settings = unchanged | dict(values.items() - usual.items())
+                self._followed = values
+                self._catalog = known = known and replace(known)  # for nothing that was planned is planned so by now
             if known is None:
                 self._database, self._path = where
                 return
@@ -225,7 +235,9 @@ class DuckDBDatabase:
             except duckdb.ConnectionException as error:
                 raise UsageError(f"the duckdb connection of {self.name} is closed: connect again") from error
             if self._settings:
-                cursor.execute(self._settings)
+                cursor.execute(
+                    "; ".join(f"SET SESSION {quote(n)} = {string_literal(v)}" for n, v in self._settings.items())
+                )
             if self._path:
                 path = ",".join(quote(self._database, schema) for schema in self._path)
                 cursor.execute(f"SET SESSION search_path = {string_literal(path)}")
@@ -265,14 +277,14 @@ def open_connection(connection: duckdb.DuckDBPyConnection, *, schema: Schema | N
     temporary tables, registered frames and rows that are not committed belong to one connection, and are not seen.
     """
     try:
-        database, path = read_search_path(connection)
         cursor = connection.cursor()
         read = "SELECT name, value FROM duckdb_settings() WHERE value IS NOT NULL"
         # Fetched to its end: a connection with an unfinished result refuses its owner's next statement.
         own, others = (dict(each.execute(read).fetchall()) for each in (connection, cursor))
         changed = {name: value for name, value in own.items() if others.get(name) != value and name not in _OF_ONE}
-        settings = "; ".join(f"SET SESSION {quote(name)} = {string_literal(value)}" for name, value in changed.items())
-        given: dict[str, Any] = {"path": path, "user": connection, "owned": False, "settings": settings}
+        database, path, followed = read_session(connection, CHANGE_ROWS & own.keys())
+        given: dict[str, Any] = {"path": path, "user": connection, "owned": False}
+        given |= {"settings": changed, "followed": followed}
         return DuckDBDatabase(cursor, name=database, database=database, schema=schema, **given)
     except duckdb.Error as error:
         raise SourceError(f"the duckdb connection cannot be used: {first_line(error)}") from error

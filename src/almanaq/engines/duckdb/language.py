@@ -85,11 +85,11 @@ class DuckDBLanguage:
         with self._lock:
             return self._reader().functions.returns
 
-    def tree(self, statement: Statement) -> exp.Expr:
+    def tree(self, statement: Statement, width: int) -> exp.Expr:
         with self._lock:
             reader, given = self._reader(), statement.tree
             ordered = trees.copy_node(given)
-            trees.number_order(ordered, lambda: len(reader.describe(statement.shown, ())))
+            trees.number_order(ordered, width)
             trees.write_null_order(ordered, *self._order_settings())
             trees.number_groups(ordered, reader.functions.aggregates)
             trees.write_numbers(ordered)

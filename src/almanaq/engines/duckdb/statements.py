@@ -198,7 +198,7 @@ class StatementReader:
         try:
             return self._describe(sql, parameters)
         except QueryTypeError as error:
-            if "collations are only supported" not in str(error):
+            if "collat" not in str(error).lower():
                 raise
         return self.describe_texts(sql, parameters)
 

@@ -18,7 +18,7 @@ A document whose call failed is not in the table, and a condition that reads its
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,7 +49,8 @@ def take_apart(tree: Node, engine: Parts, *, stops: bool) -> tuple[Node, tuple[C
     work.query(made["node"], (), ())
     if trees.has_text(made):
         raise _refusal("here")
-    if not engine.columns(made["node"], ()):
+    is_known = not trees.has_marks(made)  # the columns of a pivot without IN are not, until the text is read
+    if is_known and not engine.columns(made["node"], ()):
         for lookup in work.lookups:
             lookup.look_up(engine, in_map=True)
         if not engine.columns(made["node"], ()):
@@ -229,27 +230,36 @@ class _Select:
         texts = [
             i for i, item in enumerate(outputs) if not item["alias"] and item["class"] not in ("COLUMN_REF", "STAR")
         ]
-        if texts and (columns := self.work.engine.columns(self.node, self.members)) and len(columns) == len(outputs):
+        if texts and (columns := self.work.engine.columns(self.node, self.members)):
+            several = ("STAR", "unnest")
+            more = [
+                i
+                for i, item in enumerate(outputs)
+                if any(n.get("type") in several or n.get("function_name") in several for n in trees.walk(item))
+            ]
+            more = [] if len(columns) == len(outputs) else more or texts
             for i in texts:
-                outputs[i]["alias"] = columns[i][0]
+                if not more or i < more[0]:
+                    outputs[i]["alias"] = columns[i][0]
+                elif i > more[-1]:
+                    outputs[i]["alias"] = columns[i - len(outputs)][0]
 
     def _inline_aliases(self) -> None:
         """Write an output that holds text functions out where other clauses name it: a comparison is a verdict."""
-        node = self.node
-        texts = {
-            str(item["alias"]).lower(): item for item in node["select_list"] if item["alias"] and trees.has_text(item)
-        }
-        named = [
-            name
-            for key in ("where_clause", "select_list", "having", "qualify")
-            for name in trees.own_nodes(node[key])
-            if name.get("class") == "COLUMN_REF" and str(name["column_names"][-1]).lower() in texts
-        ]
-        for name in named:
+        texts: dict[str, Node] = {}
+        for item in self.node["select_list"]:  # in their order, as one may name others before it
+            self._inline_in(item, texts)
+            if item["alias"] and trees.has_text(item):
+                texts[str(item["alias"]).lower()] = item
+        for key in ("where_clause", "having", "qualify"):
+            self._inline_in(self.node[key], texts)
+
+    def _inline_in(self, part: Node | None, texts: Mapping[str, Node]) -> None:
+        for name in [node for node in trees.own_nodes(part) if node.get("class") == "COLUMN_REF"]:
             path = [str(part).lower() for part in name["column_names"]]
-            if len(path) > 1 and path[0] != "alias":
+            if path[-1] not in texts or (len(path) > 1 and path[0] != "alias"):
                 continue
-            alone = trees.select([{**name, "alias": ""}], node["from_table"])
+            alone = trees.select([{**name, "alias": ""}], self.node["from_table"])
             if len(path) == 1 and self.work.engine.columns(alone, self.members):
                 continue  # a column of FROM goes before an output
             trees.replace_expression(name, copy.deepcopy(texts[path[-1]]))

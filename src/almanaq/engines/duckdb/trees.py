@@ -73,12 +73,12 @@ def write_null_order(tree: Node, nulls: str, direction: str) -> None:
             order["null_order"] = "NULLS FIRST"
 
 
-def number_order(tree: Node, count: Callable[[], int]) -> None:
-    """Write the numbers of the outputs in the place of ORDER BY ALL, into a tree."""
+def number_order(tree: Node, count: int) -> None:
+    """Write the numbers of all outputs in the place of ORDER BY ALL, into a tree."""
     for modifier in tree["node"].get("modifiers", ()):
         orders = modifier.get("orders", ())
         if len(orders) == 1 and _is_all(orders[0]):
-            modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count())]
+            modifier["orders"] = [{**orders[0], "expression": integer(i + 1)} for i in range(count)]
 
 
 def _is_all(order: Node) -> bool:
@@ -269,15 +269,15 @@ def mark_pivots(text: str) -> str:
         place
         for i, token in enumerate(tokens)
         if token.token_type == TokenType.PIVOT or token.text.upper() in ("PIVOT", "PIVOT_WIDER")
-        for place in _bare_ends(tokens, i)
+        for place in _bare_expressions(tokens, i)
     ]
-    for number, place in sorted(enumerate(sorted(places)), reverse=True):
-        text = f"{text[:place]} IN ('{MARK}{number}'){text[place:]}"
+    for number, (start, end) in sorted(enumerate(sorted(places)), reverse=True):
+        text = f"{text[:start]}({text[start:end]}) IN ('{MARK}{number}'){text[end:]}"
     return text
 
 
-def _bare_ends(tokens: list[Token], pivot: int) -> Iterator[int]:
-    """Yield where the expressions of a pivot's ON end that have no IN."""
+def _bare_expressions(tokens: list[Token], pivot: int) -> Iterator[tuple[int, int]]:
+    """Yield where the expressions of a pivot's ON begin and end that have no IN."""
     depth, start = 0, None
     has_in = False
     for i in range(pivot + 1, len(tokens) + 1):
@@ -290,12 +290,16 @@ def _bare_ends(tokens: list[Token], pivot: int) -> Iterator[int]:
         over = token is None or kind == TokenType.SEMICOLON or (depth == 0 and (kind in _CLOSING or word in _ENDS))
         if start is not None and depth == 0 and (over or kind == TokenType.COMMA):
             if not has_in and i > start:
-                yield tokens[i - 1].end + 1
+                yield tokens[start].start, tokens[i - 1].end + 1
             start, has_in = i + 1, False
         if over:
             return
         has_in = has_in or (depth == 0 and word == "IN")
         depth += (kind in _OPENING) - (kind in _CLOSING)
+
+
+def has_marks(tree: Node) -> bool:
+    return any(str((node.get("literal") or {}).get("text", "")).startswith(MARK) for node in walk(tree))
 
 
 def lookups(tree: Node, parse: Callable[[str], Node]) -> list[tuple[str, Node]]:

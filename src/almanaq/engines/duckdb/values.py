@@ -198,13 +198,11 @@ def _values(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
 
 def _compounds(array: pa.Array, kind: DuckDBPyType, exact: bool) -> list[Any]:
     parts = _parts(kind)
-    match kind.id:
-        case "list" | "array" | "map":
-            return _lists(array, kind, exact)
-        case "union":
-            members = [_values(array.field(i), part, exact) for i, (_, part) in enumerate(parts)]
-            return [members[code][row] for row, code in enumerate(array.type_codes.to_pylist())]
-    columns = [_values(column, part, exact) for column, (_, part) in zip(array.flatten(), parts, strict=True)]
+    if kind.id in ("list", "array", "map"):
+        return _lists(array, kind, exact)
+    columns = [_values(array.field(i), part, exact) for i, (_, part) in enumerate(parts)]
+    if kind.id == "union":
+        return [columns[code][row] for row, code in enumerate(array.type_codes.to_pylist())]
     rows = zip(*columns, strict=True)
     names = [name for name, _ in parts]
     made = rows if kind.id == "tuple" else (dict(zip(names, row, strict=True)) for row in rows)

@@ -181,7 +181,9 @@ def load_delimited(
     columns = list_columns(dialect, header, reading)
     mended, stage = Repairs(), _Stage(connection, place, columns)
     try:
-        if path.stat().st_size < SMALL_BYTES * max(1, len(columns) // _WIDE):
+        # A stage finds its rows by DuckDB's own numbers, which a column of their name hides.
+        hidden = any(column.name.lower() == "rowid" for column in columns)
+        if hidden or path.stat().st_size < SMALL_BYTES * max(1, len(columns) // _WIDE):
             _load_here(connection, place, _read_here(path, dialect, stage, mended), columns)
         else:
             for column in columns:

@@ -189,7 +189,7 @@ class PostgresLanguage:
     def read(self, text: str, allowed: frozenset[str] = frozenset()) -> Statement:
         return self._reader.read(text, allowed)
 
-    def tree(self, statement: Statement) -> exp.Expr:
+    def tree(self, statement: Statement, width: int) -> exp.Expr:  # noqa: ARG002
         given = parse(statement.sql)
         named = {node.name for node in walk(given) if node.DESCRIPTOR.name == "ResTarget"}
         for node in walk(given):

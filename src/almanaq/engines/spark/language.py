@@ -79,8 +79,8 @@ def list_functions(system: Iterable[str], user: Iterable[str] = ()) -> ListedFun
 
 
 class SparkLanguage(TreeLanguage):
-    def tree(self, statement: Statement) -> exp.Expr:
-        tree = super().tree(statement)
+    def tree(self, statement: Statement, width: int) -> exp.Expr:
+        tree = super().tree(statement, width)
         for call in nodes_of(tree, exp.Func):
             name = _name_of(call)
             if name in _WITH_UNITS and len(call.expressions) == 3:
