@@ -86,8 +86,32 @@ def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> ex
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
         name = name.removeprefix("_") if name not in named else name  # `:_1` is what a `?` may be written as
         if name in named:
-            node.replace(literal(named[name], dialect))
+            made = literal(named[name], dialect)
+            node.replace(made)
+            if dialect == "postgres" and isinstance(made, exp.Array):
+                _untype_list(made)
     return tree
+
+
+def _untype_list(array: exp.Array) -> None:
+    """Leave it to what stands beside a list of texts which type it has, as psycopg does: an ENUM, a date, a citext.
+
+    `x = ANY (ARRAY['a'])` becomes `x IN ('a')`, `x && ARRAY['a']` becomes `x && '{"a"}'`.
+    """
+    items, above = array.expressions, array.parent
+    while isinstance(above, exp.Paren | exp.Any | exp.All):
+        above = above.parent
+    plain = all(isinstance(item, exp.Null) or (isinstance(item, exp.Literal) and item.is_string) for item in items)
+    if not plain or not isinstance(above, exp.Binary):
+        return
+    some = isinstance(above, exp.EQ) and isinstance(above.expression, exp.Any)
+    if items and (some or (isinstance(above, exp.NEQ) and isinstance(above.expression, exp.All))):
+        member = exp.In(this=above.this, expressions=items)
+        above.replace(member if some else exp.not_(member, copy=False))
+    elif not items or not any(map(is_text_call, nodes_of(above, exp.Anonymous))):
+        texts = (item.name.replace("\\", "\\\\").replace('"', '\\"') for item in items)
+        written = ("NULL" if isinstance(item, exp.Null) else f'"{text}"' for item, text in zip(items, texts, strict=True))
+        array.replace(exp.Literal.string(f"{{{','.join(written)}}}"))
 
 
 def _write_branches(tree: exp.Query) -> None:

@@ -47,6 +47,8 @@ _NEGATED: Mapping[tuple[str, ...], tuple[str, str]] = {
 """Operators that negate others: `a NOT IN (…)` is `NOT a IN (…)`."""
 _OPERATORS = ("AEXPR_LIKE", "AEXPR_ILIKE", "AEXPR_SIMILAR")
 """Words for operators: `a LIKE b` is `a ~~ b`."""
+_BETWEEN = 0x10
+"""FRAMEOPTION_BETWEEN of PostgreSQL's parser."""
 _TYPES = {
     **{"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "decimal": "numeric", "real": "float4"},
     **{"boolean": "bool", "character varying": "varchar", "float": "float8", "double precision": "float8"},
@@ -129,6 +131,11 @@ def _sort(node: Tree) -> Any:
     return ("SortBy", descending, nulls, *_plain(node, frozenset(["sortby_dir", "sortby_nulls"]))[1:])
 
 
+def _window(node: Tree) -> Any:
+    """A frame `ROWS n PRECEDING` is one BETWEEN that and the current row."""
+    return ("WindowDef", node.frame_options | _BETWEEN, *_plain(node, frozenset(["frame_options"]))[1:])
+
+
 def _bool(node: Tree) -> Any:
     """AND and OR take any number of arguments, however they are nested."""
     operator = enum_name(node, "boolop")
@@ -148,6 +155,7 @@ _FORMS = {
     "BoolExpr": _bool,
     "BooleanTest": _test,
     "Float": _float,
+    "WindowDef": _window,
 }
 
 
@@ -238,7 +246,7 @@ _UNSUPPORTED = {
     **{"RangeTableSample": "TABLESAMPLE is"},
 }
 _SYSTEM_COLUMNS = ("ctid", "tableoid", "xmin", "xmax", "cmin", "cmax")
-_EXPRESSION = re.compile(r"(?!join|range)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)")
+_EXPRESSION = re.compile(r"(?!join|range|common)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)")
 
 
 def _refuse_clauses(node: Tree) -> None:

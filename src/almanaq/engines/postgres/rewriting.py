@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from almanaq.engines.postgres.statements import Tree, copy_tree, enum_name, is_text_call, names_of, parser, walk
+from almanaq.engines.postgres.statements import (
+    Tree,
+    copy_tree,
+    enum_name,
+    is_text_call,
+    names_of,
+    parse,
+    parser,
+    walk,
+)
 from almanaq.suql.catalog.relations import Relation
 
 Find = Callable[[tuple[str, ...]], Relation | None]
@@ -32,6 +41,10 @@ def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]], find: Find) -> Non
             values |= _name_columns(node, columns)
         elif kind == "RangeSubselect" and node.lateral:
             _select_values(node.subquery.select_stmt)
+        elif kind == "CommonTableExpr":
+            _derive_values(node.ctequery.select_stmt)
+        elif kind == "SubLink" and enum_name(node, "sub_link_type") == "EXISTS_SUBLINK":
+            _show_one(node.subselect.select_stmt)
     _read_values(tree, values, find)
     for node in walk(tree):
         if node.DESCRIPTOR.name == "SelectStmt":
@@ -104,6 +117,20 @@ def _select_values(select: Tree) -> None:
         made = block
     del select.values_lists[:]
     select.MergeFrom(made)
+
+
+def _derive_values(select: Tree) -> None:
+    """`WITH v AS (VALUES …)` becomes `WITH v AS (SELECT * FROM (VALUES …) AS _values)`."""
+    if select.values_lists:
+        around = parse("SELECT * FROM (VALUES (1)) AS _values")
+        around.from_clause[0].range_subselect.subquery.select_stmt.CopyFrom(select)
+        select.CopyFrom(around)
+
+
+def _show_one(select: Tree) -> None:
+    """`EXISTS (SELECT FROM t)` becomes `EXISTS (SELECT 1 FROM t)`."""
+    if select.op == parser().pg_query_pb2.SETOP_NONE and not select.values_lists and not select.target_list:
+        select.target_list.extend(parse("SELECT 1").target_list)
 
 
 def _write_group_keys(select: Tree) -> None:

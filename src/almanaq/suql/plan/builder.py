@@ -251,8 +251,12 @@ class _Builder:
             self.keeping_unknown.add(marked)
         self.stages.append(stage)
         self.blocks.add(name)
+        above = block.parent.parent if isinstance(block.parent, exp.Subquery) else block.parent
+        read = [column(name, f"c{i}") for i in range(len(labels))]
+        if isinstance(above, exp.SetOperation):  # where NULL and '1' take the type of the other side
+            read = [shown.copy() if _is_untyped(shown) else each for shown, each in zip(stage.outputs, read)]
         reader = exp.Select(
-            expressions=[aliased(column(name, f"c{i}"), label) for i, label in enumerate(labels)],
+            expressions=[aliased(each, label) for each, label in zip(read, labels, strict=True)],
             from_=exp.From(this=table(name)),
         )
         return reader.order_by(column(name, ORDINAL), copy=False) if stage.order else reader
@@ -424,6 +428,10 @@ class _Builder:
 def _numbered(outputs: Mapping[str, exp.Expr], order: exp.Order | None = None) -> exp.Select:
     number = exp.Window(this=exp.RowNumber(), order=order)
     return exp.Select(expressions=[aliased(number, ROW), *(aliased(node, name) for name, node in outputs.items())])
+
+
+def _is_untyped(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and node.is_string)
 
 
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
