@@ -233,7 +233,7 @@ def _schema(description: Sequence[Any], columns: Sequence[Any], elements: Mappin
     for column, values in zip(description, columns, strict=True):
         is_text = sql_type(values.type).startswith("text")
         kind = _PYTHON.get(_element(column.type_code, elements) or column.type_code) if is_text else None
-        is_own = column.type_code not in _TEXTS and (is_text or sql_type(values.type).startswith("interval"))
+        is_own = column.type_code not in _TEXTS and sql_type(values.type).startswith(("text", "interval"))
         metadata = {**({POSTGRES_TYPE: kind} if kind else {}), **({_OID: str(column.type_code)} if is_own else {})}
         fields.append(pa.field(column.name, values.type, metadata=metadata or None))
     return pa.schema(fields)
@@ -275,9 +275,8 @@ def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elem
     for i, column in enumerate(description):
         parts = [batch.column(i) for batch in batches]
         if any(part.type != parts[0].type for part in parts):
-            values = [value for part in parts for value in part.to_pylist()]
-            if _NUMERIC in (column.type_code, _element(column.type_code, elements)):
-                values = [_map_leaves(value, _restore_decimal) for value in values]
+            restore = _restore_decimal if _NUMERIC in (column.type_code, _element(column.type_code, elements)) else None
+            values = [_map_leaves(v, restore) if restore else v for part in parts for v in part.to_pylist()]
             columns.append(_array(column, values, elements))
         else:
             columns.append(pa.chunked_array(parts))
@@ -328,13 +327,10 @@ def _own_elements() -> dict[int, int]:
 def _scalar(oid: int, column: Any, values: list[Any]) -> tuple[pa.DataType, Callable[[Any], Any] | None]:
     """Return the Arrow type of values of a type, and what each has to be made before (None: nothing)."""
     if oid == _NUMERIC:
-        known = [v for v in values if v is not None]
-        finite = [v for v in known if v.is_finite()]
-        if len(finite) == len(known):
-            return _decimal(column, known), None
-        # Arrow's decimals have no NaN.
-        same = all(Decimal(repr(float(v))) == v for v in finite)
-        return (pa.float64(), float) if same else (pa.string(), str)
+        if any(v is not None and not v.is_finite() for v in values):  # Arrow's decimals have no NaN
+            same = all(v is None or not v.is_finite() or Decimal(repr(float(v))) == v for v in values)
+            return (pa.float64(), float) if same else (pa.string(), str)
+        return _decimal(column, values), None
     known = _SCALARS.get(oid)
     return (known, None) if known is not None else (pa.string(), str)
 
@@ -358,11 +354,11 @@ def _map_leaves(value: Any, plain: Callable[[Any], Any]) -> Any:
     return None if value is None else plain(value)
 
 
-def _decimal(column: Any, values: list[Decimal]) -> pa.DataType:
+def _decimal(column: Any, values: list[Decimal | None]) -> pa.DataType:
     """Return the decimal type that a column declares, else the least wide that holds its values."""
     if column.precision and column.precision <= _MOST_DIGITS and column.scale is not None and column.scale >= 0:
         return (pa.decimal128 if column.precision <= 38 else pa.decimal256)(column.precision, column.scale)
-    return decimal_type(values)
+    return decimal_type([v for v in values if v is not None])
 
 
 def decimal_type(values: Iterable[Decimal]) -> pa.DataType:

@@ -246,7 +246,9 @@ _UNSUPPORTED = {
     **{"RangeTableSample": "TABLESAMPLE is"},
 }
 _SYSTEM_COLUMNS = ("ctid", "tableoid", "xmin", "xmax", "cmin", "cmax")
-_EXPRESSION = re.compile(r"(?!join|range|common)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)")
+_EXPRESSION = re.compile(
+    r"(?!join|range|com)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)"
+)
 
 
 def _refuse_clauses(node: Tree) -> None:

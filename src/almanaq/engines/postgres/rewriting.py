@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from almanaq.engines.postgres.statements import (
-    Tree,
-    copy_tree,
-    enum_name,
-    is_text_call,
-    names_of,
-    parse,
-    parser,
-    walk,
-)
+from almanaq.engines.postgres.statements import Tree, copy_tree, enum_name, is_text_call, names_of, parser, walk
 from almanaq.suql.catalog.relations import Relation
 
 Find = Callable[[tuple[str, ...]], Relation | None]
@@ -44,7 +35,9 @@ def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]], find: Find) -> Non
         elif kind == "CommonTableExpr":
             _derive_values(node.ctequery.select_stmt)
         elif kind == "SubLink" and enum_name(node, "sub_link_type") == "EXISTS_SUBLINK":
-            _show_one(node.subselect.select_stmt)
+            shown = node.subselect.select_stmt.target_list
+            if node.subselect.select_stmt.from_clause and not shown:  # `EXISTS (SELECT FROM t)`
+                shown.add().res_target.val.a_const.ival.SetInParent()
     _read_values(tree, values, find)
     for node in walk(tree):
         if node.DESCRIPTOR.name == "SelectStmt":
@@ -121,16 +114,14 @@ def _select_values(select: Tree) -> None:
 
 def _derive_values(select: Tree) -> None:
     """`WITH v AS (VALUES …)` becomes `WITH v AS (SELECT * FROM (VALUES …) AS _values)`."""
+    pb = parser().pg_query_pb2
     if select.values_lists:
-        around = parse("SELECT * FROM (VALUES (1)) AS _values")
-        around.from_clause[0].range_subselect.subquery.select_stmt.CopyFrom(select)
+        around = pb.SelectStmt(limit_option=pb.LIMIT_OPTION_DEFAULT, op=pb.SETOP_NONE)
+        around.target_list.add().res_target.val.column_ref.fields.add().a_star.SetInParent()
+        item = pb.RangeSubselect(alias=pb.Alias(aliasname="_values"))
+        item.subquery.select_stmt.CopyFrom(select)
+        around.from_clause.add().range_subselect.CopyFrom(item)
         select.CopyFrom(around)
-
-
-def _show_one(select: Tree) -> None:
-    """`EXISTS (SELECT FROM t)` becomes `EXISTS (SELECT 1 FROM t)`."""
-    if select.op == parser().pg_query_pb2.SETOP_NONE and not select.values_lists and not select.target_list:
-        select.target_list.extend(parse("SELECT 1").target_list)
 
 
 def _write_group_keys(select: Tree) -> None:

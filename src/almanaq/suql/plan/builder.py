@@ -47,6 +47,7 @@ from almanaq.suql.plan.text_blocks import (
     shows_only_certain_rows,
     text_block,
 )
+from almanaq.suql.syntax.literals import is_untyped
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, side_of, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
@@ -252,9 +253,9 @@ class _Builder:
         self.stages.append(stage)
         self.blocks.add(name)
         above = block.parent.parent if isinstance(block.parent, exp.Subquery) else block.parent
-        read = [column(name, f"c{i}") for i in range(len(labels))]
+        read: list[exp.Expr] = [column(name, f"c{i}") for i in range(len(labels))]
         if isinstance(above, exp.SetOperation):  # where NULL and '1' take the type of the other side
-            read = [shown.copy() if _is_untyped(shown) else each for shown, each in zip(stage.outputs, read)]
+            read = [one.copy() if is_untyped(one) else each for one, each in zip(stage.outputs, read, strict=True)]
         reader = exp.Select(
             expressions=[aliased(each, label) for each, label in zip(read, labels, strict=True)],
             from_=exp.From(this=table(name)),
@@ -428,10 +429,6 @@ class _Builder:
 def _numbered(outputs: Mapping[str, exp.Expr], order: exp.Order | None = None) -> exp.Select:
     number = exp.Window(this=exp.RowNumber(), order=order)
     return exp.Select(expressions=[aliased(number, ROW), *(aliased(node, name) for name, node in outputs.items())])
-
-
-def _is_untyped(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and node.is_string)
 
 
 def _lateral_if_correlated(item: exp.Expr) -> exp.Expr:
