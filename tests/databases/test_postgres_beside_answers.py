@@ -143,6 +143,7 @@ def test_a_list_takes_its_type_from_what_stands_beside_it(
         (f"SELECT {A} FROM t JOIN (SELECT id FROM t) s USING (id) AS j", "AS j is not supported"),
         (f'SELECT 1, id::"char", {A} FROM t', 'not supported beside text functions: id::"char"'),
         (f"SELECT ctid, {A} FROM t", "the system column ctid"),
+        ("SELECT answer(question => 'colour?', document => body) FROM t", "without names"),
         (f"SELECT {A} FROM t, ROWS FROM (generate_series(1, 2), generate_series(1, 3)) r", "ROWS FROM"),
     ],
 )

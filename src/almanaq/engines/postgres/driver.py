@@ -275,17 +275,13 @@ def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elem
     for i, column in enumerate(description):
         parts = [batch.column(i) for batch in batches]
         if any(part.type != parts[0].type for part in parts):
-            restore = _restore_decimal if _NUMERIC in (column.type_code, _element(column.type_code, elements)) else None
-            values = [_map_leaves(v, restore) if restore else v for part in parts for v in part.to_pylist()]
+            values = [value for part in parts for value in part.to_pylist()]
+            if _NUMERIC in (column.type_code, _element(column.type_code, elements)):  # some as decimals, some not
+                values = [_map_leaves(value, lambda leaf: Decimal(str(leaf))) for value in values]
             columns.append(_array(column, values, elements))
         else:
             columns.append(pa.chunked_array(parts))
     return pa.table(columns, schema=_schema(description, columns, elements))
-
-
-def _restore_decimal(value: Any) -> Decimal:
-    """Return a numeric, which one batch has as a decimal and another as a float or text, as the driver gave it."""
-    return value if isinstance(value, Decimal) else Decimal(str(value))
 
 
 def sql_type(type_: pa.DataType) -> str:
