@@ -257,7 +257,8 @@ class PostgresSession(InterruptibleSession):
                 f"the connection to PostgreSQL was lost while the query ran: {message}; run it again"
             )
         if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
-            message = f"a value cannot be read here: {message}; cast it to text"
+            finite = ", or leave it out by isfinite(…)" if "infinity'" in message else ""
+            message = f"a value cannot be read here: {message}; cast it to text{finite}"
         elif "temporary tables in database" in message:
             message += (
                 ": answers, and many rows, between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"

@@ -47,8 +47,6 @@ _NEGATED: Mapping[tuple[str, ...], tuple[str, str]] = {
 """Operators that negate others: `a NOT IN (…)` is `NOT a IN (…)`."""
 _OPERATORS = ("AEXPR_LIKE", "AEXPR_ILIKE", "AEXPR_SIMILAR")
 """Words for operators: `a LIKE b` is `a ~~ b`."""
-_BETWEEN = 0x10
-"""FRAMEOPTION_BETWEEN of PostgreSQL's parser."""
 _TYPES = {
     **{"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "decimal": "numeric", "real": "float4"},
     **{"boolean": "bool", "character varying": "varchar", "float": "float8", "double precision": "float8"},
@@ -132,8 +130,8 @@ def _sort(node: Tree) -> Any:
 
 
 def _window(node: Tree) -> Any:
-    """A frame `ROWS n PRECEDING` is one BETWEEN that and the current row."""
-    return ("WindowDef", node.frame_options | _BETWEEN, *_plain(node, frozenset(["frame_options"]))[1:])
+    """A frame `ROWS n PRECEDING` is one BETWEEN (16, in the parser's options) that and the current row."""
+    return ("WindowDef", node.frame_options | 16, *_plain(node, frozenset(["frame_options"]))[1:])
 
 
 def _bool(node: Tree) -> Any:
