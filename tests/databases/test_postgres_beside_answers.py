@@ -20,6 +20,8 @@ SETUP = """
         (1, 1, 'high', '1 hour', '{a}', '2024-02-03', 'red x'), (2, 1, 'low', '2 hours', '{b}', '2024-03-04', 'blue y'),
         (3, 1, 'high', '1 mon 3 hours', '{a}', '2024-03-05', 'red z'), (4, 2, 'low', '4 hours', NULL, NULL, 'blue w');
     CREATE TABLE u (id int PRIMARY KEY, name text); INSERT INTO u VALUES (1, 'one'), (2, 'two');
+    CREATE EXTENSION citext; CREATE TABLE n (id int PRIMARY KEY, name citext, codes varchar[]);
+    INSERT INTO n VALUES (1, 'One', ARRAY['a"\\', NULL]), (2, 'two', '{b}'), (3, NULL, '{}');
     CREATE FUNCTION halves(text) RETURNS SETOF text LANGUAGE sql IMMUTABLE AS 'SELECT left($1, 3) UNION SELECT $1';
     CREATE FUNCTION pairs(int) RETURNS TABLE (once int, twice int) LANGUAGE sql IMMUTABLE AS 'SELECT $1, 2 * $1';
     CREATE SCHEMA oracle;
@@ -77,6 +79,30 @@ QUERIES = (
     f"SELECT id FROM t WHERE prio > (CASE WHEN {A} = 'blue' THEN 'high' ELSE 'low' END)::prio",
     f"SELECT id FROM t WHERE took > (CASE {A} WHEN 'red' THEN '30 days' END)::interval",
     f"SELECT id FROM t WHERE int4range(id, 5) @> length({A})",
+    # short forms
+    f"SELECT id, sum(k) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING), {A} FROM t",
+    f"SELECT id, string_agg({A}, ',') OVER (ORDER BY id ROWS 1 PRECEDING) FROM t",
+    f"SELECT name FROM u WHERE NOT EXISTS (SELECT FROM t WHERE t.k = u.id AND {A} = 'red')",
+    f"WITH w (body) AS (VALUES ('a red'), ('a blue')) SELECT body FROM w WHERE {A} = 'red'",
+    "WITH RECURSIVE w (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM w WHERE n < 3) "
+    "SELECT n, answer('it is red: ' || n, 'colour?') FROM w",
+    f"SELECT id, {A} FROM t UNION ALL VALUES (9, 'none')",
+    f"SELECT id FROM t WHERE {A} = 'red' AND (id, k) IN (VALUES (1, 1), (3, 2))",
+    # what has no type takes the other side's
+    f"SELECT NULL AS n, {A} FROM t UNION ALL SELECT 1, 'none'",
+    f"SELECT '2024-01-01' AS d, id FROM t WHERE {A} = 'red' UNION SELECT opened::date, id FROM t",
+)
+LISTS: tuple[tuple[str, list[str | None]], ...] = (
+    ("prio = ANY($1)", ["low", "high"]),
+    ("prio <> ALL($1)", ["low"]),
+    ("opened::date = ANY($1)", ["2024-02-03", None]),
+    ("name = ANY($1)", ["ONE"]),
+    ("name = ANY($1)", []),
+    ("codes && $1", ['a"\\', "b"]),
+    ("codes <> $1", []),
+    ("body LIKE ANY($1)", ["%x", "%z"]),
+    (f"{A} = ANY($1)", ["red", "blue"]),
+    (f"{A} <> ALL($1)", ["red"]),
 )
 
 
@@ -101,6 +127,15 @@ def test_queries_are_the_servers(servers: Servers, sql: str) -> None:
     assert_same(servers, sql)
 
 
+@pytest.mark.parametrize(("condition", "values"), LISTS)
+def test_a_list_takes_its_type_from_what_stands_beside_it(
+    servers: Servers, condition: str, values: list[str | None]
+) -> None:
+    sql = f"SELECT t.id FROM t LEFT JOIN n USING (id) WHERE {condition} AND {A} IS NOT NULL ORDER BY id"
+    plain = psycopg.RawCursor(servers.plain).execute(sql, [values])
+    assert servers.ours.sql(sql, [values]).rows == plain.fetchall()
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
@@ -108,6 +143,7 @@ def test_queries_are_the_servers(servers: Servers, sql: str) -> None:
         (f"SELECT {A} FROM t JOIN (SELECT id FROM t) s USING (id) AS j", "AS j is not supported"),
         (f'SELECT 1, id::"char", {A} FROM t', 'not supported beside text functions: id::"char"'),
         (f"SELECT ctid, {A} FROM t", "the system column ctid"),
+        ("SELECT answer(question => 'colour?', document => body) FROM t", "without names"),
         (f"SELECT {A} FROM t, ROWS FROM (generate_series(1, 2), generate_series(1, 3)) r", "ROWS FROM"),
     ],
 )

@@ -218,6 +218,16 @@ def test_the_deadline_ends_the_server_s_work(url: str) -> None:
     assert run(url, "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND application_name = 'almanaq'") == []
 
 
+@pytest.mark.parametrize("deadline", [None, 60.0])
+def test_a_limit_on_statements_that_the_server_has_holds(url: str, deadline: float | None) -> None:
+    with connect(
+        f"{url}?options=-c%20statement_timeout%3D100", FunctionModel(lambda t, q: "Yes", 0.2), deadline=deadline
+    ) as con:
+        assert len(con.sql(f"{SUQL} AND id < 3").rows) == 2  # a model may take longer
+        with pytest.raises(DatabaseError, match="statement_timeout is 100 ms"):
+            con.sql("SELECT count(*) FROM t a, t b, t c, t d WHERE a.id + b.id + c.id + d.id = -1")
+
+
 def test_types_without_an_arrow_type_come_as_text(url: str) -> None:
     run(url, "CREATE TABLE odd AS SELECT '[1,5)'::int4range AS r, '(1,2)'::point AS p, '<a/>'::xml AS x, body FROM t")
     with connect(url, FunctionModel(lambda t, q: "Yes")) as con:

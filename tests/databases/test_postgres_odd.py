@@ -133,6 +133,12 @@ def test_a_number_that_is_none_is_read(con: almanaq.Connection) -> None:
     assert value == decimal.Decimal("1.50")
 
 
+def test_a_number_beside_nan_keeps_its_digits(con: almanaq.Connection) -> None:
+    long = decimal.Decimal("12345678901234567890.123")
+    sql = f"SELECT x FROM odd, (VALUES ({long}), ('NaN'::numeric)) v(x) WHERE answer(body, 'calm?') = 'Yes' ORDER BY x"
+    assert [str(value) for (value,) in con.sql(sql).rows] == [str(long), "NaN"]
+
+
 def test_a_value_that_cannot_be_read_says_what_to_do(con: almanaq.Connection) -> None:
     with pytest.raises(DatabaseError, match=r"infinity.*cast it to text"):
         con.sql("SELECT 'infinity'::timestamp FROM odd")

@@ -53,6 +53,7 @@ IN_SQLITE = [
     "SELECT id FROM t WHERE city IS 'Bern' OR city IS NULL OR price IS NOT 1.5 ORDER BY id",
     "SELECT id, said FROM t WHERE said IS NOT 'Zug' AND said LIKE 'BER%'",
     "SELECT id AS rowid FROM t ORDER BY rowid",
+    "SELECT format('%05d', id) AS f, printf('%s!', city) AS p FROM t WHERE city IS NOT NULL ORDER BY id",
 ]
 LOST = [
     ("postgres", "SELECT id FROM dogs ORDER BY age FETCH FIRST 2 ROWS WITH TIES"),
@@ -69,6 +70,7 @@ LOST = [
     ("postgres", "SELECT unknown_column / id FROM dogs"),
     ("sqlite", "SELECT rowid FROM dogs"),
     ("sqlite", "SELECT id FROM dogs d WHERE d._rowid_ < 3"),
+    ("sqlite", "SELECT date('2024-01-31', '+1 month') FROM dogs"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from sqlglot import Dialect, exp
@@ -11,7 +12,7 @@ from almanaq.suql.catalog.relations import Catalog, fold
 from almanaq.suql.language import Language, Parameters, Statement
 from almanaq.suql.names import BoundQuery, bind_names, mark_functions
 from almanaq.suql.syntax.limits import check_tree
-from almanaq.suql.syntax.literals import bindable, literal
+from almanaq.suql.syntax.literals import bindable, is_untyped, literal
 from almanaq.suql.syntax.nodes import nodes, nodes_of, write_memberships
 from almanaq.suql.text_functions import declared, is_text_call, own_nodes, place_of
 
@@ -86,8 +87,32 @@ def fill_parameters(tree: exp.Query, parameters: Parameters, dialect: str) -> ex
         name = node.this.name if isinstance(node.this, exp.Expr) else str(node.this)
         name = name.removeprefix("_") if name not in named else name  # `:_1` is what a `?` may be written as
         if name in named:
-            node.replace(literal(named[name], dialect))
+            made = literal(named[name], dialect)
+            node.replace(made)
+            if dialect == "postgres" and isinstance(made, exp.Array):
+                _untype_list(made)
     return tree
+
+
+def _untype_list(array: exp.Array) -> None:
+    """Let a list of texts take its type from what stands beside it, as psycopg does: an ENUM's, a date's, a citext's.
+
+    `x = ANY (ARRAY['a'])` becomes `x IN ('a')`, `x && ARRAY['a']` becomes `x && '{"a"}'`.
+    """
+    items, above = array.expressions, array.parent
+    list_: exp.Expr = array
+    while isinstance(above, exp.Paren | exp.Any) or (isinstance(above, exp.Anonymous) and above.name.upper() == "ALL"):
+        list_, above = above, above.parent
+    if not isinstance(above, exp.Binary) or not all(map(is_untyped, items)):
+        return
+    some = isinstance(above, exp.EQ) and isinstance(list_, exp.Any)
+    if items and (some or (isinstance(above, exp.NEQ) and isinstance(list_, exp.Anonymous))):
+        member = exp.In(this=above.this, expressions=items)
+        above.replace(member if some else exp.not_(member, copy=False))
+    elif not items or not any(map(is_text_call, nodes_of(above, exp.Anonymous))):
+        quoted = ('"' + re.sub(r'(["\\])', r"\\\1", item.name) + '"' for item in items)
+        written = ("NULL" if isinstance(item, exp.Null) else text for item, text in zip(items, quoted, strict=True))
+        array.replace(exp.Literal.string("{" + ",".join(written) + "}"))
 
 
 def _write_branches(tree: exp.Query) -> None:

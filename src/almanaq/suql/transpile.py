@@ -189,7 +189,11 @@ def _write_sqlite(tree: exp.Expr, write: str, catalog: Catalog) -> None:
     for node in list(tree.walk()):
         if isinstance(node, exp.Column) and node.name.lower() in _ROW_IDS - columns:
             raise _not_carried("sqlite", write, f"{node.name} is another number there: name the key")
-        if type(node) is exp.Like:
+        if isinstance(node, exp.Date) and node.args.get("zone") is not None:
+            raise _not_carried("sqlite", write, f"date() with the modifier {node.args['zone'].sql('sqlite')}")
+        if isinstance(node, exp.Format):  # of its own kind elsewhere
+            node.replace(exp.Anonymous(this="printf", expressions=[node.this, *node.expressions]))
+        elif type(node) is exp.Like:
             node.replace(exp.ILike(**node.args))
         elif isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null | exp.Boolean):
             node.replace(exp.NullSafeEQ(this=node.this, expression=node.expression))

@@ -194,8 +194,9 @@ POSTGRES_TYPE = b"postgres_type"
 _OID = b"postgres_oid"
 _TEXTS = frozenset((25, 1009, 1043, 1015, 2249, 2287, 705))
 """Texts, records of no type, and what has none: columns of temporary tables hold them as text."""
-_PYTHON = {114: b"json", 3802: b"json", 2950: b"uuid", 2249: b"record"}
 _NUMERIC = 1700
+_PYTHON = {114: b"json", 3802: b"json", 2950: b"uuid", 2249: b"record", _NUMERIC: b"numeric"}
+"""Types whose text Python has a value for; a numeric comes as text where NaN stands beside more digits than a float."""
 _MOST_DIGITS = 76
 """Of Arrow's widest decimal."""
 _SQL_TYPES = (
@@ -230,7 +231,8 @@ def _schema(description: Sequence[Any], columns: Sequence[Any], elements: Mappin
     """Return the fields of columns; the metadata say of what comes as text which type it has, if Python has it, too."""
     fields = []
     for column, values in zip(description, columns, strict=True):
-        kind = _PYTHON.get(_element(column.type_code, elements) or column.type_code)
+        is_text = sql_type(values.type).startswith("text")
+        kind = _PYTHON.get(_element(column.type_code, elements) or column.type_code) if is_text else None
         is_own = column.type_code not in _TEXTS and sql_type(values.type).startswith(("text", "interval"))
         metadata = {**({POSTGRES_TYPE: kind} if kind else {}), **({_OID: str(column.type_code)} if is_own else {})}
         fields.append(pa.field(column.name, values.type, metadata=metadata or None))
@@ -253,7 +255,7 @@ def python_values(kind: bytes, values: Sequence[Any]) -> list[Any]:
     """Return texts of a type of PostgreSQL's as psycopg gives its values; those in arrays, too."""
     from psycopg.types.composite import RecordLoader
 
-    loads: dict[bytes, Callable[[str], Any]] = {b"uuid": uuid.UUID, b"json": json.loads}
+    loads: dict[bytes, Callable[[str], Any]] = {b"uuid": uuid.UUID, b"json": json.loads, b"numeric": Decimal}
     load = loads.get(kind) or (lambda text: RecordLoader(0).load(text.encode()))
     return [_map_leaves(value, load) for value in values]
 
@@ -273,18 +275,13 @@ def to_table(description: Sequence[Any], batches: Sequence[pa.RecordBatch], elem
     for i, column in enumerate(description):
         parts = [batch.column(i) for batch in batches]
         if any(part.type != parts[0].type for part in parts):
-            values = [_restore_decimal(value) for part in parts for value in part.to_pylist()]
+            values = [value for part in parts for value in part.to_pylist()]
+            if _NUMERIC in (column.type_code, _element(column.type_code, elements)):  # some as decimals, some not
+                values = [_map_leaves(value, lambda leaf: Decimal(str(leaf))) for value in values]
             columns.append(_array(column, values, elements))
         else:
             columns.append(pa.chunked_array(parts))
     return pa.table(columns, schema=_schema(description, columns, elements))
-
-
-def _restore_decimal(value: Any) -> Any:
-    """Return a value of a numeric, which one batch has as a decimal and another as a float, as the driver gave it."""
-    if isinstance(value, list):
-        return [_restore_decimal(part) for part in value]
-    return Decimal(repr(value)) if isinstance(value, float) else value
 
 
 def sql_type(type_: pa.DataType) -> str:
@@ -327,7 +324,8 @@ def _scalar(oid: int, column: Any, values: list[Any]) -> tuple[pa.DataType, Call
     """Return the Arrow type of values of a type, and what each has to be made before (None: nothing)."""
     if oid == _NUMERIC:
         if any(v is not None and not v.is_finite() for v in values):  # Arrow's decimals have no NaN
-            return pa.float64(), float
+            same = all(v is None or not v.is_finite() or Decimal(repr(float(v))) == v for v in values)
+            return (pa.float64(), float) if same else (pa.string(), str)
         return _decimal(column, values), None
     known = _SCALARS.get(oid)
     return (known, None) if known is not None else (pa.string(), str)

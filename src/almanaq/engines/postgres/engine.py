@@ -59,14 +59,13 @@ _BEGIN = (
     "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL IntervalStyle = 'postgres'",
     "SET LOCAL synchronize_seqscans = off",
-    "SET LOCAL statement_timeout = 0",
     "SET LOCAL idle_in_transaction_session_timeout = 0",
     "SAVEPOINT reading",
 )
 """What the first statement's message begins with. Moments and their texts do not depend on how a server is set up: they
 are in UTC, as from every engine here; but in which order day and month stand in a date that is not written as ISO has
 it, the database says. Rows of a large table come in its order, not from where another query is. The server waits for as
-long as a model does."""
+long as a model does; how long a statement may take, its administrator says."""
 _READ_ONLY, _KEEP = "SET LOCAL transaction_read_only = on", "RELEASE SAVEPOINT reading; SAVEPOINT reading"
 """A savepoint always stands, also where a message fails before it begins: as a whole, by a mistake in its syntax."""
 _OTHER_FAULTS = (pa.ArrowException, OverflowError, ValueError)
@@ -79,6 +78,7 @@ class PostgresSession(InterruptibleSession):
         connection: not in a transaction; the session gives it back rolled back, or closed.
         elements: the id of the elements' type of each array type of the database's own.
         standby: whether the server is one, where nothing at all is written: queries that need a temporary table fail.
+        timeout: milliseconds that the server lets a statement take; 0 for any.
     """
 
     def __init__(
@@ -89,8 +89,9 @@ class PostgresSession(InterruptibleSession):
         deadline: float | None = None,
         *,
         standby: bool = False,
+        timeout: int = 0,
     ) -> None:
-        self._give_back, self._standby = give_back, standby
+        self._give_back, self._standby, self._timeout = give_back, standby, timeout
         self._connection, self._elements = connection, elements
         super().__init__()
         self._end_after(deadline, timed=False)
@@ -229,7 +230,8 @@ class PostgresSession(InterruptibleSession):
         begin = self._status() == "IDLE"
         statements = [part.format(mode="READ ONLY" if self._standby else "READ WRITE") for part in _BEGIN if begin]
         if self._ends is not None:
-            statements.append(f"SET LOCAL statement_timeout = {max(1, int((self._ends - time.monotonic()) * 1000))}")
+            left = max(1, int((self._ends - time.monotonic()) * 1000))
+            statements.append(f"SET LOCAL statement_timeout = {min(left, self._timeout or left)}")
         statements += [] if write else [_READ_ONLY]
         closing, self._closing = self._closing, []
         return statements + [f"CLOSE {name}" for name in closing]
@@ -241,18 +243,22 @@ class PostgresSession(InterruptibleSession):
         with suppress(driver().Error):  # the server is gone, and the statement with it
             self._connection.cancel_safe(timeout=5)
 
-    def _translate_error(self, error: Exception, work: Work) -> DatabaseError | None:  # noqa: ARG002
+    def _translate_error(self, error: Exception, work: Work) -> DatabaseError | None:
         if not isinstance(error, self._faults):
             return None
-        if isinstance(error, driver().errors.QueryCanceled):
-            return self._stop_error()
         message = first_line(error).replace(self._prefix, "")
+        if isinstance(error, driver().errors.QueryCanceled):
+            if work.stopped or self._is_late(nearly=True):
+                return self._stop_error()
+            limit = f"; the server's statement_timeout is {self._timeout} ms" if self._timeout else ""
+            return OperationalError(f"the server ended a statement of the query: {message}{limit}")
         if self._connection.closed or self._connection.broken:
             return OperationalError(
                 f"the connection to PostgreSQL was lost while the query ran: {message}; run it again"
             )
         if getattr(error, "sqlstate", None) is None:  # not the server, but the driver or Arrow
-            message = f"a value cannot be read here: {message}; cast it to text"
+            finite = ", or leave it out by isfinite(…)" if "infinity'" in message else ""
+            message = f"a value cannot be read here: {message}; cast it to text{finite}"
         elif "temporary tables in database" in message:
             message += (
                 ": answers, and many rows, between steps are kept in them; GRANT TEMPORARY ON DATABASE … TO this user"
@@ -290,7 +296,8 @@ class PostgresDatabase:
         weakref.finalize(self, _close_all, self._idle)
         with self._asking("read how the server is set up") as connection:
             self.name = connection.info.dbname
-            self._standby = connection.execute("SELECT pg_is_in_recovery()").fetchall() == [(True,)]
+            setup = "SELECT pg_is_in_recovery(), setting::int FROM pg_settings WHERE name = 'statement_timeout'"
+            ((self._standby, self._timeout),) = connection.execute(setup).fetchall()
             self._arrays = read_arrays(connection)
 
     def catalog(self) -> Catalog:
@@ -307,7 +314,8 @@ class PostgresDatabase:
 
     def session(self, deadline: float | None = None) -> PostgresSession:
         elements = {type_.array_oid: type_.oid for type_ in self._arrays}
-        return PostgresSession(self._take(), elements, self._give_back, deadline, standby=self._standby)
+        server = {"standby": self._standby, "timeout": self._timeout}
+        return PostgresSession(self._take(), elements, self._give_back, deadline, **server)
 
     def close(self) -> None:
         with self._lock:

@@ -129,6 +129,11 @@ def _sort(node: Tree) -> Any:
     return ("SortBy", descending, nulls, *_plain(node, frozenset(["sortby_dir", "sortby_nulls"]))[1:])
 
 
+def _window(node: Tree) -> Any:
+    """A frame `ROWS n PRECEDING` is one BETWEEN (16, in the parser's options) that and the current row."""
+    return ("WindowDef", node.frame_options | 16, *_plain(node, frozenset(["frame_options"]))[1:])
+
+
 def _bool(node: Tree) -> Any:
     """AND and OR take any number of arguments, however they are nested."""
     operator = enum_name(node, "boolop")
@@ -148,6 +153,7 @@ _FORMS = {
     "BoolExpr": _bool,
     "BooleanTest": _test,
     "Float": _float,
+    "WindowDef": _window,
 }
 
 
@@ -238,7 +244,9 @@ _UNSUPPORTED = {
     **{"RangeTableSample": "TABLESAMPLE is"},
 }
 _SYSTEM_COLUMNS = ("ctid", "tableoid", "xmin", "xmax", "cmin", "cmax")
-_EXPRESSION = re.compile(r"(?!join|range)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)")
+_EXPRESSION = re.compile(
+    r"(?!join|range|com)\w+_(expr|call|cast|link|indirection|function|test|const|clause|constructor)"
+)
 
 
 def _refuse_clauses(node: Tree) -> None:

@@ -31,7 +31,17 @@ def rewrite(tree: Tree, columns: Mapping[str, Sequence[str]], find: Find) -> Non
         if kind == "RangeFunction":
             values |= _name_columns(node, columns)
         elif kind == "RangeSubselect" and node.lateral:
-            _select_values(node.subquery.select_stmt)
+            _derive_values(node.subquery.select_stmt)
+        elif kind == "CommonTableExpr":
+            _derive_values(node.ctequery.select_stmt)
+        elif kind == "SelectStmt" and node.HasField("larg"):
+            _derive_values(node.larg)
+            _derive_values(node.rarg)
+        elif kind == "SubLink":
+            _derive_values(node.subselect.select_stmt)
+            shown = node.subselect.select_stmt.target_list
+            if node.subselect.select_stmt.from_clause and not shown:  # `EXISTS (SELECT FROM t)`
+                shown.add().res_target.val.a_const.ival.SetInParent()
     _read_values(tree, values, find)
     for node in walk(tree):
         if node.DESCRIPTOR.name == "SelectStmt":
@@ -88,22 +98,16 @@ def _names_in(node: Tree, find: Find) -> Iterable[str]:
     return [node.name] if kind == "ResTarget" else []
 
 
-def _select_values(select: Tree) -> None:
-    """`VALUES (a), (b)` that holds text functions becomes `SELECT a AS column1 UNION ALL SELECT b`."""
-    if not select.values_lists or not any(map(is_text_call, walk(select))):
-        return
+def _derive_values(select: Tree) -> None:
+    """`VALUES …` becomes `SELECT * FROM (VALUES …) AS _values`."""
     pb = parser().pg_query_pb2
-    made: Tree = None
-    for row in select.values_lists:
-        block = pb.SelectStmt(limit_option=pb.LIMIT_OPTION_DEFAULT, op=pb.SETOP_NONE)
-        for number, value in enumerate(row.list.items, 1):
-            block.target_list.add().res_target.CopyFrom(pb.ResTarget(name=f"column{number}", val=value))
-        if made is not None:
-            union = {"op": pb.SETOP_UNION, "all": True, "larg": made, "rarg": block}
-            block = pb.SelectStmt(limit_option=pb.LIMIT_OPTION_DEFAULT, **union)
-        made = block
-    del select.values_lists[:]
-    select.MergeFrom(made)
+    if select.values_lists:
+        around = pb.SelectStmt(limit_option=pb.LIMIT_OPTION_DEFAULT, op=pb.SETOP_NONE)
+        around.target_list.add().res_target.val.column_ref.fields.add().a_star.SetInParent()
+        item = pb.RangeSubselect(alias=pb.Alias(aliasname="_values"))
+        item.subquery.select_stmt.CopyFrom(select)
+        around.from_clause.add().range_subselect.CopyFrom(item)
+        select.CopyFrom(around)
 
 
 def _write_group_keys(select: Tree) -> None:

@@ -365,6 +365,8 @@ class _Check:
                 raise UnsupportedError(message, **self._place(node, len(path[0])))
             if node.agg_star or node.agg_distinct or node.agg_order or node.HasField("agg_filter"):
                 raise UnsupportedError(f"{path[0]}() is no aggregate: it reads one document of each row")
+            if node.func_variadic or any(argument.HasField("named_arg_expr") for argument in node.args):
+                raise UnsupportedError(f"{path[0]}() takes its arguments by their order, without names or VARIADIC")
             check_arity(path[0], len(node.args), **self._place(node, len(path[0])))
             return
         functions = self.reader.functions

@@ -47,6 +47,7 @@ from almanaq.suql.plan.text_blocks import (
     shows_only_certain_rows,
     text_block,
 )
+from almanaq.suql.syntax.literals import is_untyped
 from almanaq.suql.syntax.nodes import aliased, column, derived, nodes_of, quoted, side_of, table
 from almanaq.suql.text_functions import has_text, is_by_chance, nested_queries, own_text_calls
 
@@ -251,8 +252,12 @@ class _Builder:
             self.keeping_unknown.add(marked)
         self.stages.append(stage)
         self.blocks.add(name)
+        above = block.parent.parent if isinstance(block.parent, exp.Subquery) else block.parent
+        read: list[exp.Expr] = [column(name, f"c{i}") for i in range(len(labels))]
+        if isinstance(above, exp.SetOperation):  # where NULL and '1' take the type of the other side
+            read = [one.copy() if is_untyped(one) else each for one, each in zip(stage.outputs, read, strict=True)]
         reader = exp.Select(
-            expressions=[aliased(column(name, f"c{i}"), label) for i, label in enumerate(labels)],
+            expressions=[aliased(each, label) for each, label in zip(read, labels, strict=True)],
             from_=exp.From(this=table(name)),
         )
         return reader.order_by(column(name, ORDINAL), copy=False) if stage.order else reader

@@ -71,6 +71,11 @@ def literal(value: object, dialect: str = "postgres") -> exp.Expr:
     return _write(bindable(value), dialect, 0)
 
 
+def is_untyped(node: exp.Expr) -> bool:
+    """Return whether a literal takes its type from what stands beside it: NULL, or a text."""
+    return isinstance(node, exp.Null) or (isinstance(node, exp.Literal) and node.is_string)
+
+
 def _write(value: Any, dialect: str, dimensions: int) -> exp.Expr:
     match value:
         case None:
