@@ -87,3 +87,10 @@ def test_json_is_read_in_its_encoding(tmp_path: Path, encoding: str, name: str) 
     with almanaq.connect(tmp_path / name) as connection:
         assert connection.sql("SELECT * FROM t").rows == [("José",), ("Köln",)]
         assert ("read as Windows-1252" in "".join(connection.notes("t"))) == (encoding == "cp1252")
+    beside = tmp_path / f"{name}.almanaq.toml"
+    beside.write_text(f'[t.file]\nencoding = "{encoding}"\n')
+    with almanaq.connect(tmp_path / name) as connection:
+        assert connection.sql("SELECT * FROM t").rows == [("José",), ("Köln",)]
+    beside.write_text('[t.file]\nencoding = "klingon"\n')
+    with pytest.raises(SourceError, match="unknown encoding 'klingon'"):
+        almanaq.connect(tmp_path / name)

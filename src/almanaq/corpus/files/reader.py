@@ -59,7 +59,10 @@ def in_utf8(path: Path, encoding: str, errors: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
         target = Path(folder) / path.name
-        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        try:
+            decoder = codecs.getincrementaldecoder(encoding)(errors)
+        except LookupError as error:
+            raise SourceError(f"{path.name}: unknown encoding {encoding!r}") from error
         with path.open("rb") as source, target.open("w", encoding="utf-8", newline="") as file:
             while chunk := source.read(_CHUNK):
                 raise_if_cancelled()
