@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import subprocess
@@ -10,9 +11,12 @@ import sys
 import zipfile
 from collections.abc import Sequence
 from contextlib import closing
+from datetime import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from benchmarks.files.faults import judge
 from tests.messy import write_workbook
@@ -59,6 +63,14 @@ def test_of_120_files_no_cell_is_wrong_without_a_word(tmp_path: Path) -> None:
         (["--5", "(5", "5)"], ["--5", "(5", "5)"], ""),
         (["+2", "+41", "+290"], ["+2", "+41", "+290"], "'+2' could not be told from other spellings"),
         (["+2", "-1", "0"], [2, -1, 0], ""),
+        (["1:30", "45:10", "0:59"], ["1:30", "45:10", "0:59"], "cannot be told from hours and minutes"),
+        (["12:30", "1:02:03", "59:59"], [time(0, 12, 30), time(1, 2, 3), time(0, 59, 59)], ""),
+        (["8:30", "23:59", "1:02:03"], [time(8, 30), time(23, 59), time(1, 2, 3)], ""),
+        (["1.75m", "5 m", "12m"], ["1.75m", "5 m", "12m"], ""),
+        (["5 m", "1h", "12m"], [time(0, 5), time(1), time(0, 12)], ""),
+        (["14K", "7", "24k"], [14000, 7, 24000], "'14K' is 14,000"),
+        (["US$3m", "US$7m", "US$1"], [3000000, 7000000, 1], ""),
+        (["0.05", "5%", "0"], [0.05, 5.0, 0.0], "lack the % of others"),
     ],
 )
 @pytest.mark.parametrize("many", [1, 2000])
@@ -147,6 +159,22 @@ def test_nan_is_missing(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('[{"k": "a", "v": 1.0}, {"k": "b", "v": NaN}]')
     tables, messages = read(tmp_path / "t.json")
     assert (tables["t"], "NaN" in messages) == ([("a", 1.0), ("b", None)], True)
+    columns = {"k": ["a", "b", "c"], "v": [1.0, math.nan, None], "w": pa.array([math.nan, 0.5, None], pa.float32())}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    assert read(tmp_path / "t.parquet")[0]["t"] == [("a", 1.0, None), ("b", None, 0.5), ("c", None, None)]
+
+
+def test_cells_of_sqlite_that_a_column_cannot_hold_are_counted(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "t.db")) as own:
+        own.executescript(
+            "CREATE TABLE t(n, s); INSERT INTO t VALUES (9007199254740993, 'a'), (1.5, x'ff61'),"
+            " (2, CAST(x'4aff' AS TEXT)), (3, '\ufffd'); CREATE TABLE u(n); INSERT INTO u VALUES (7);"
+        )
+    tables, messages = read(tmp_path / "t.db")
+    texts = ["a", "\ufffda", "J\ufffd", "\ufffd"]
+    assert tables == {"t": list(zip([2.0**53, 1.5, 2.0, 3.0], texts, strict=True)), "u": [(7,)]}
+    assert "t.n: 1 of 4 cells have more digits than their values, as '9007199254740993'" in messages
+    assert "2 cells of 't' are not UTF-8" in messages
 
 
 @pytest.mark.parametrize(

@@ -61,3 +61,36 @@ def test_settings_and_unlike_objects_stay_apart(tmp_path: Path) -> None:
     pages = {"sales": {"count": 1, "data": [{"amount": 3}]}, "people": {"total": 2, "data": USERS}}
     with almanaq.connect(write(tmp_path / "pages", pages)) as connection:
         assert [relation.name for relation in connection.catalog.relations] == ["people", "sales"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "said"),
+    [
+        ('[{"a": [{"x": 1}, null]}, {"a": [{"x": 2}]}]', [('[{"x": 1}, null]',), ('[{"x": 2}]',)], ""),
+        ('[{"a": "b\\ud83d"}, {"a": ["\\ud83d"]}]', [("b\ufffd",), ('["\ufffd"]',)], "2 cells hold half a character"),
+        ('[{"a": 1, "A": 2}]', [(1, 2)], "it is called 'A_2'"),
+        ('[{"a": 0.5}, {"a": 9007199254740993}]', [(0.5,), (2.0**53,)], "1 of 2 cells have more digits"),
+        ('{"t": [{"a": 1}, 5], "u": [{"b": 1}]}', [(1,)], "1 of its elements are not objects"),
+    ],
+)
+def test_nothing_in_json_is_dropped_without_a_word(tmp_path: Path, text: str, rows: list[Any], said: str) -> None:
+    (tmp_path / "t.json").write_text(text)
+    with almanaq.connect(tmp_path / "t.json") as connection:
+        assert connection.sql("SELECT * FROM t").rows == rows
+        assert said in "\n".join(connection.notes("t"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+def test_json_is_read_in_its_encoding(tmp_path: Path, encoding: str, name: str) -> None:
+    (tmp_path / name).write_bytes('{"a": "José"}\n{"a": "Köln"}\n'.encode(encoding))
+    with almanaq.connect(tmp_path / name) as connection:
+        assert connection.sql("SELECT * FROM t").rows == [("José",), ("Köln",)]
+        assert ("read as Windows-1252" in "".join(connection.notes("t"))) == (encoding == "cp1252")
+    beside = tmp_path / f"{name}.almanaq.toml"
+    beside.write_text(f'[t.file]\nencoding = "{encoding}"\n')
+    with almanaq.connect(tmp_path / name) as connection:
+        assert connection.sql("SELECT * FROM t").rows == [("José",), ("Köln",)]
+    beside.write_text('[t.file]\nencoding = "klingon"\n')
+    with pytest.raises(SourceError, match="unknown encoding 'klingon'"):
+        almanaq.connect(tmp_path / name)

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import almanaq
+from almanaq.corpus.files.listing import list_folder
 
 ROWS = "id,amount\n1,1.10\n2,x\n"
 
@@ -93,3 +94,25 @@ def test_it_is_said_and_separate_keeps_them_apart(tmp_path: Path) -> None:
     assert set(tables(folder)) == {"s-2024-01", "s-2024-02"}  # what is private stays so
     parts = write(tmp_path / "parts", {"year=2020/a.csv": ROWS, "year=2021/b.csv": ROWS})
     assert set(tables(parts, separate=True)) == {"a", "b"}
+
+
+def test_each_file_ends_before_its_total(tmp_path: Path) -> None:
+    def month(first: int, rows: int) -> str:
+        numbers = [first + at for at in range(rows)]
+        return "item,n\n" + "".join(f"x{n},{n}\n" for n in numbers) + f"Total,{sum(numbers)}\n"
+
+    write(tmp_path, {"sales-2024-01.csv": month(1, 3), "sales-2024-02.csv": month(5, 4000)})
+    with almanaq.connect(tmp_path, cache=False) as connection:
+        assert connection.sql("SELECT count(*), sum(n) FROM sales").rows == [(4003, 6 + sum(range(5, 4005)))]
+        assert sum("which sums the others" in note for note in connection.notes("sales")) == 2
+
+
+def test_a_value_of_a_path_is_read_as_it_was_meant(tmp_path: Path) -> None:
+    files = {"k=__HIVE_DEFAULT_PARTITION__/a.csv": "id,n\n1,2\n", "k=x%20y/b.csv": "id,n\n2,3\n"}
+    assert tables(write(tmp_path / "t", files)) == {"t": [(1, 2, None), (2, 3, "x y")]}
+
+
+def test_files_that_lie_too_deep_are_said(tmp_path: Path) -> None:
+    deep = ["a/x.csv", "a/b/c/y.csv", "p/year=2020/z.csv", "p/q/z.csv", "d/e/n.md"]
+    listing = list_folder(write(tmp_path, dict.fromkeys(deep, "id\n1\n")))
+    assert [note.partition(" ")[0] for note in listing.problems] == ["a/b/:", "p/q/:"]

@@ -42,6 +42,10 @@ _PLAIN = {  # how cells begin that are written as their values are in a query
     "time": re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}", re.ASCII),
 }
 _TWO_PART = re.compile(r"[0-9]+:[0-9]{2}", re.ASCII)
+_THREE_PART = re.compile(r"[0-9]+:[0-9]{2}:[0-9]{2}", re.ASCII)
+_NO_CLOCK = re.compile(r"(?!24:00)(?:2[4-9]|[3-9][0-9]|[0-9]{3,}):[0-9]{2}", re.ASCII)
+_METRES, _SPAN = re.compile(r"[0-9.]+\s?m", re.I), re.compile(r"[0-9]\s?(?:h|s|min)", re.I)
+_SCALED = re.compile(r"[0-9]\s?(?!e[+-]?[0-9])[a-z]", re.I)
 _VERSION = re.compile(r"[0-9]{1,3}\.([0-9]{1,3})", re.ASCII)
 _ROOM = re.compile(r"[0-9]+[eE][0-9]+", re.ASCII)
 _DIALLED = re.compile(r"\+[0-9]", re.ASCII)
@@ -222,20 +226,29 @@ def infer_column(name: str, counts: Mapping[str, int], hints: ColumnHints = _NO_
             break
         shown = tuple(sorted(failed, key=lambda cell: -present[cell])[:_EXAMPLES])
         order = (marks.days or "") if type_ in ("date", "timestamp") and any(map(is_slashed, values)) else ""
-        notes = _conversion_notes({cell: present[cell] for cell in values}, values, type_, marks)
+        notes = _conversion_notes({cell: present[cell] for cell in values}, values, type_, marks, unit)
         report = ColumnReport(
             name, type_, cells, cells - total, failures, shown, unit, order, notes, _find_other_spelling(values, type_)
         )
         return TypedColumn(report, values)
-    slashed = sum(count for cell, count in present.items() if is_slashed(cell))
-    unsure = bool(total) and marks.days is None and slashed >= TYPED_SHARE * total
-    notes = (_UNSURE,) if unsure and not hints.type else () if hints.type else _codes_note(present)
+
+    def are_most(looks_so: Callable[[str], Any]) -> bool:
+        return sum(count for cell, count in present.items() if looks_so(cell.strip())) >= TYPED_SHARE * total > 0
+
+    unsure = _UNSURE if marks.days is None and are_most(is_slashed) else ""
+    unsure = unsure or (_UNSURE_CLOCKS if are_most(_TWO_PART.fullmatch) else "")
+    notes = () if hints.type else (unsure,) if unsure else _codes_note(present)
     return TypedColumn(ColumnReport(name, "text", cells, notes=notes))
 
 
 _UNSURE = (
     "kept as text, because day and month cannot be told apart: set "
     "`days = " + " or ".join(f'"{order}"' for order in ORDERS) + "` in the schema file"
+)
+
+_UNSURE_CLOCKS = (
+    "kept as text, because minutes and seconds cannot be told from hours and minutes: for these, set "
+    '`type = "interval"` in the schema file'
 )
 
 
@@ -259,7 +272,9 @@ def _codes_note(cells: Mapping[str, int]) -> tuple[str, ...]:
     return (note,) if code else ()
 
 
-def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_: str, marks: Marks) -> tuple[str, ...]:
+def _conversion_notes(
+    cells: Mapping[str, int], values: Mapping[str, Any], type_: str, marks: Marks, unit: str
+) -> tuple[str, ...]:
     """Say what formatting the values does not give back, with one cell each."""
     notes = []
     moment = type_ in ("date", "timestamp")
@@ -276,6 +291,11 @@ def _conversion_notes(cells: Mapping[str, int], values: Mapping[str, Any], type_
     elif type_ == "timestamp":
         changed = [cell for cell in cells if _NANOSECONDS.search(cell)]
     of = f"of {sum(cells.values()):,} cells"
+    bare = [cell for cell in cells if unit and values[cell] and unit not in cell and "per" not in cell.casefold()]
+    if bare:
+        notes.append(f"{sum(map(cells.__getitem__, bare)):,} {of} lack the {unit} of others, and are read alike")
+    if type_ in _NUMERIC and not unit and (scaled := next(filter(_SCALED.search, cells), "")):
+        notes.append(f"letters behind numbers are scales: {scaled.strip()!r} is {values[scaled]:,}")
     if changed:
         count = sum(cells[cell] for cell in changed)
         notes.append(f"{count:,} {of} have more digits than their values, as {changed[0]!r}")
@@ -315,7 +335,7 @@ def _read_as(cells: Mapping[str, int], marks: Marks, type_: str) -> tuple[dict[s
             numbers = {cell: int(number) for cell, number in whole.items() if abs(number) < _BEYOND_BIGINT}
         return numbers, type_, units.pop() if len(units) == 1 else ""
     if type_ in ("time", "interval"):
-        spans = _times(cells, marks)[0]
+        spans = _times(cells, marks, said=True)[0]
         day = timedelta(days=1)
         return {cell: span for cell, span in spans.items() if type_ == "interval" or span < day}, type_, ""
     return (_dates if type_ == "date" else _timestamps)(cells, marks)
@@ -356,13 +376,25 @@ def _timestamps(cells: Mapping[str, int], marks: Marks) -> tuple[dict[str, Any],
     return _read_all(cells, parse), "timestamp", ""
 
 
-def _times(cells: Mapping[str, int], _marks: Marks) -> tuple[dict[str, Any], str, str]:
-    """Read times; "2:13" is minutes and seconds where other cells of the column have fractions ("2:13.32")."""
-    clocks = any(_FRACTION.fullmatch(cell.strip()) for cell in cells)
+def _times(cells: Mapping[str, int], _marks: Marks, *, said: bool = False) -> tuple[dict[str, Any], str, str]:
+    """Read times; "2:13" is minutes and seconds where other cells of the column have fractions ("2:13.32").
+
+    So it is where some are no times of day ("58:10") and others have hours ("1:02:13"); if nothing tells, a column of
+    them is one of hours and minutes where its type is `said`, else text. "5 m" may be metres if no other unit tells.
+    """
+    written = [cell.strip() for cell in cells]
+    unsure = any(map(_NO_CLOCK.fullmatch, written))
+    clocks = any(map(_FRACTION.fullmatch, written)) or (unsure and any(map(_THREE_PART.fullmatch, written)))
+    if unsure and not (said or clocks):
+        return {}, "text", ""
+    if not said and not any(map(_SPAN.search, written)):
+        cells = {cell: count for cell, count in cells.items() if not _METRES.fullmatch(cell.strip())}
     spans: dict[str, timedelta] = {}
     for cell in cells:
-        moment = None if clocks and _TWO_PART.fullmatch(cell.strip()) else parse_time(cell)
-        span = parse_duration(cell) if moment is None else datetime.combine(_DAY, moment) - _MIDNIGHT
+        two = _TWO_PART.fullmatch(cell.strip())
+        moment = None if two else parse_time(cell)
+        span = parse_duration(f"{cell.strip()}:00" if two and not clocks else cell)
+        span = span if moment is None else datetime.combine(_DAY, moment) - _MIDNIGHT
         if span is not None:
             spans[cell] = span
     if any(span >= timedelta(days=1) for span in spans.values()):

@@ -188,7 +188,7 @@ def update_index(
             )
         known = _list_tables(index)
         writer = SegmentWriter(recipe.fields, recipe.options, index.means, store, recipe.vectors)
-        added, seen = 0, set[TableId]()
+        added, seen, emptied = 0, set[TableId](), set[str]()  # `emptied`: columns, as those that are private now
         stale: list[tuple[int, int]] = []
         for number, table in enumerate(check_distinct(corpus), 1):
             seen.add(table.id)
@@ -197,6 +197,8 @@ def update_index(
                 writer.add(table)
                 added += before is None
                 stale.extend([before[:2]] if before else [])
+                had = _list_filled(index.segments[before[0]].table(before[1])) if before else set[str]()
+                emptied |= had.intersection(table.header) - _list_filled(table)
             if progress is not None:
                 progress(number, len(corpus))
         gone = [place[:2] for table, place in known.items() if table not in seen]
@@ -204,7 +206,8 @@ def update_index(
         if len(writer) + len(gone) == 0:
             remove_leftovers(folder, [each.name for each in index.named])
             return index, change
-        if len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
+        # A segment keeps the tables that it was written with: what has become private would lie in it.
+        if emptied or len(writer) + len(gone) > _REBUILD_SHARE * len(known) or len(index.segments) >= _MAX_SEGMENTS:
             return _build(corpus, folder, recipe, progress, store), replace(change, rebuilt=True)
         named = []
         for number, old in enumerate(index.named):
@@ -215,6 +218,10 @@ def update_index(
         several = len({table.database for table in seen}) > 1
         write_manifest(folder, recipe.to_record(), several, index.means, named)
         return open_index(folder), change
+
+
+def _list_filled(table: Table) -> set[str]:
+    return {name for at, name in enumerate(table.header) if any(row[at] for row in table.rows)}
 
 
 def open_index(folder: Path) -> StoredIndex:

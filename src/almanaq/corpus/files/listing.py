@@ -59,6 +59,7 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
 STDIN = "-"
 _PARTITION = re.compile(r"[^=]+=[^=]*")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # as Spark and its like write NULL
 _PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)  # what Spark and its like call the files of one table
 _PARTED = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 _DEEPEST = 12  # no table is parted by more columns than this
@@ -163,6 +164,7 @@ def list_folder(folder: Path, *, separate: bool = False) -> Listing:
     for place in [folder, *_list_folders(folder, problems)]:
         whole = _join_parts(place, folder.resolve().name, problems, endings) if place is not folder else None
         found += [whole] if whole else _list_own_files(place, problems)
+        problems += [] if whole or place is folder else _report_deeper(place)
     databases = sqlite_files(folder)
     documents = list(_walk_documents(str(folder)))
     if found or databases:
@@ -266,6 +268,19 @@ def _list_folders(folder: Path, problems: list[str]) -> list[Path]:
     return [folder / name for name, linked in inner if not linked]
 
 
+def _report_deeper(place: Path) -> list[str]:
+    """Say which folders in a sub-folder, or beside the parts of a table, hold files of tables: they are not opened."""
+    tables = (*(ending for ending in ENDINGS if not _is_document(ending)), *COMPRESSIONS, *SQLITE)
+    return [
+        not_opened(
+            f"{place.name}/{inner.name}/", "its files lie too deep, or beside parts of a table: name it as the source"
+        )
+        for inner in _list_folders(place, [])
+        if not _PARTITION.fullmatch(inner.name)
+        and any(name.lower().endswith(tables) for *_, names in os.walk(inner) for name in names)
+    ]
+
+
 def _join_parts(folder: Path, database: str, problems: list[str], endings: Sequence[str]) -> FoundFile | None:
     inner = [p for p in _list_folders(folder, []) if _PARTITION.fullmatch(p.name)]
     names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
@@ -276,9 +291,11 @@ def _join_parts(folder: Path, database: str, problems: list[str], endings: Seque
     if not paths:
         return None
     ending = paths[0].suffix.lower()
+    problems += _report_deeper(folder)
     problems += [not_opened(p.name, f"the other parts are {ending}") for p in paths if p.suffix.lower() != ending]
     paths = [path for path in paths if path.suffix.lower() == ending]
-    said = [dict(part.split("=", 1) for part in path.parent.relative_to(folder).parts) for path in paths]
+    parts = (path.parent.relative_to(folder).as_posix().replace(_NO_VALUE, "").split("/") for path in paths)
+    said = [dict(unquote(part).split("=", 1) for part in each if part != ".") for each in parts]
     columns = tuple(dict.fromkeys(key for each in said for key in each))
     values = tuple(tuple(each.get(key, "") for key in columns) for each in said)
     return FoundFile(TableId(database, folder.resolve().name), tuple(paths), folder, columns, values)

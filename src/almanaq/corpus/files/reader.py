@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from almanaq.corpus.files.listing import KNOWN, Format, FoundFile, Kind, kind_of
 from almanaq.corpus.files.records import Records, flat_columns, read_json
-from almanaq.corpus.files.shape import MOST_BELOW, Header, clean_header
+from almanaq.corpus.files.shape import MOST_BELOW, Header, LeftOut, clean_header, find_below, numbers_of
 from almanaq.corpus.files.sheets import read_workbook
-from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, sniff
+from almanaq.corpus.files.sniff import NAMES, Dialect, Hints, csv_reader, find_encoding, sniff
 from almanaq.corpus.read_cancellation import raise_if_cancelled, until_cancelled
 from almanaq.errors import SourceError, first_line
 
@@ -59,7 +59,10 @@ def in_utf8(path: Path, encoding: str, errors: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="almanaq-") as folder:
         target = Path(folder) / path.name
-        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        try:
+            decoder = codecs.getincrementaldecoder(encoding)(errors)
+        except LookupError as error:
+            raise SourceError(f"{path.name}: unknown encoding {encoding!r}") from error
         with path.open("rb") as source, target.open("w", encoding="utf-8", newline="") as file:
             while chunk := source.read(_CHUNK):
                 raise_if_cancelled()
@@ -97,6 +100,18 @@ class Repairs:
     # The line of each of the last rows, and whether it is short; what is said of them.
     last: deque[tuple[int, bool]] = field(default_factory=lambda: deque(maxlen=MOST_BELOW))
     below: list[str] = field(default_factory=list)
+
+    def take_out(self, rows: list[list[str | None]], at: int, found: LeftOut) -> None:
+        """Take out the row at a place among the last ones that were read, unless it is kept, and say so."""
+        behind = len(rows) - at
+        line, short = self.last[-behind] if behind <= len(self.last) else (0, False)
+        place = f"line {line}" if line else f"row {at + 1}"
+        self.below.insert(0, f"{place}: {'' if found.kept else 'left out, '}{found.why}")
+        if not found.kept:
+            self.short -= short
+            del rows[at]
+            if line:
+                del self.last[-behind]
 
     def messages(self, name: str, width: int) -> tuple[str, ...]:
         found = [f"{name}, {note}" for note in self.below]
@@ -189,9 +204,14 @@ def open_delimited(path: Path, hints: Hints = _NO_HINTS) -> Iterator[DelimitedFi
         yield DelimitedFile(path.name, plain, dialect, clean_header(list(dialect.names), path.name), origin)
 
 
-def read_records(path: Path) -> Records:
+def read_records(path: Path, encoding: str = "") -> Records:
+    """Return the objects of a JSON file; its encoding is found where none is given."""
     with unpack_file(path, _require_kind(path).compression) as plain:
-        return read_json(plain, path.name)
+        how = (encoding, "replace", ()) if encoding else find_encoding(plain, path.name)
+        with in_utf8(plain, *how[:2]) as text:
+            records = read_json(text, path.name)
+    records.notes = how[2] + records.notes
+    return records
 
 
 def _require_kind(path: Path) -> Kind:
@@ -246,6 +266,24 @@ def name_paths_columns(columns: Sequence[str], taken: Sequence[str]) -> list[str
     return [f"{name}_2" if name.casefold() in folded else name for name in columns]
 
 
+def _read_own_rows(file: DelimitedFile, mended: Repairs) -> Iterator[list[str | None]]:
+    """Yield the rows of a file without those at its end that are none of its table."""
+    last: list[list[str | None]] = []
+    first = 0
+    for row in read_delimited(file.path, file.dialect, mended):
+        last.append(row)
+        if len(last) > MOST_BELOW:
+            first += 1
+            yield last.pop(0)
+
+    def column(end: int, at: int) -> list[float]:
+        return numbers_of(row[at] for row in islice(read_delimited(file.path, file.dialect), first + end))
+
+    for found in find_below(last, column):
+        mended.take_out(last, found.at, found)
+    yield from last
+
+
 @contextmanager
 def join_delimited(found: FoundFile, hints: Hints = _NO_HINTS) -> Iterator[tuple[Path, tuple[str, ...]]]:
     """Give delimited files as one, with what their paths say, and what to say of them; types are found in all cells."""
@@ -263,7 +301,7 @@ def join_delimited(found: FoundFile, hints: Hints = _NO_HINTS) -> Iterator[tuple
             for path, values in zip(found.paths, found.values, strict=True):
                 mended = Repairs()
                 with open_delimited(path, hints) as file:
-                    for row in read_delimited(file.path, file.dialect, mended):
+                    for row in _read_own_rows(file, mended):
                         cells = dict(zip(file.header.names, row, strict=True))
                         writer.writerow([*map(cells.get, headers), *values])
                     notes += file.notes(mended)

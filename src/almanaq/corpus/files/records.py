@@ -114,12 +114,14 @@ def _read_document(path: Path, name: str) -> Records:
     notes: tuple[str, ...] = ()
     whole: Record | None = None
     if isinstance(value, dict):
-        lists = [key for key, inner in value.items() if _is_objects(inner)]
+        lists = [key for key, inner in value.items() if isinstance(inner, list) and _take_records(inner)]
         rest = [key for key in value if key not in lists]
         whole = value if rest else None
         if len(lists) > 1:
-            left = (f"{name}: read without its {', '.join(map(repr, rest))}",) if rest else ()
+            left: tuple[str, ...] = (f"{name}: read without its {', '.join(map(repr, rest))}",) if rest else ()
             tables: dict[str, list[Record]] = {key: _take_records(value[key]) for key in lists}
+            for key, rows in tables.items():
+                left += _count_left(f"{name}, {key!r}", value[key], rows)
             return Records(notes=left, whole=whole, tables=tables)
         if lists:
             value, notes = value[lists[0]], (f"{name}: the rows are those of its {lists[0]!r}",)
@@ -130,9 +132,12 @@ def _read_document(path: Path, name: str) -> Records:
     rows = _take_records(value) if isinstance(value, list) else []
     if not rows:
         raise SourceError(f"{name} holds no objects: write an array of objects, or one object per line")
-    if len(rows) < len(value):
-        notes = (*notes, f"{name}: {len(value) - len(rows):,} of its elements are not objects and are left out")
-    return Records(rows, notes, whole)
+    return Records(rows, (*notes, *_count_left(name, value, rows)), whole)
+
+
+def _count_left(where: str, values: Sequence[Any], rows: Sequence[Record]) -> tuple[str, ...]:
+    left = len(values) - len(rows)
+    return (f"{where}: {left:,} of its elements are not objects and are left out",) if left else ()
 
 
 def _take_records(values: list[Any]) -> list[Record]:
@@ -225,7 +230,7 @@ def share_keys(objects: Sequence[Record]) -> bool:
 
 
 def _is_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
 def open_records(rows: Iterable[Record], name: str) -> list[RecordTable]:
@@ -251,7 +256,7 @@ def flat_columns(rows: Sequence[Record], depth: int = 0) -> dict[str, list[Any]]
         objects = [value for value in values if value is not None]
         keys = {key for value in objects if isinstance(value, dict) for key in value}
         if not objects or not all(isinstance(v, dict) for v in objects) or not keys or depth >= _DEEPEST:
-            opened[_free_name(column, opened)] = values
+            opened[_free_name(column, opened) if column in opened else column] = values  # `clean_header` folds case
         elif len(keys) > _MOST_KEYS:
             opened[_free_name(column, opened)] = [v and json.dumps(v, ensure_ascii=False) for v in values]
         else:

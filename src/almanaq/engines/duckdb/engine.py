@@ -319,7 +319,8 @@ def load_table(connection: duckdb.DuckDBPyConnection, place: tuple[str, ...], ta
     except duckdb.Error as error:
         raise SourceError(f"cannot load the table {place[-1]!r}: {first_line(error)}") from error
     finally:
-        connection.unregister("loaded")
+        with suppress(duckdb.Error):  # of a transaction that failed
+            connection.unregister("loaded")
 
 
 def _enum_cast(name: str, column: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,6 +38,7 @@ _MANY = 20_000
 """Of more distinct cells than this so many, spread over all, are looked at first: text is told by them."""
 _WHOLE, _POINT = r"(?:(?:0|-?[1-9][0-9]{0,17})\n)+", r"(?:-?(?:0|[1-9][0-9]{0,8})[.][0-9]{%d}\n)+"
 """Cells, a line each, that are numbers as queries write them: nothing else can be found out about such a column."""
+_HALF = re.compile("[\ud800-\udfff]")
 _NO_HINTS = ColumnHints()
 
 
@@ -97,8 +99,13 @@ def value_column(name: str, values: list[Any], hints: ColumnHints = _NO_HINTS) -
     nans = sum(isinstance(value, float) and value != value for value in values)
     if nans:
         values = [None if isinstance(value, float) and value != value else value for value in values]
-    notes = (f"{nans:,} cells are NaN and read as NULL",) if nans else ()
-    column, report = _value_column(name, values, hints)
+    notes: tuple[str, ...] = (f"{nans:,} cells are NaN and read as NULL",) if nans else ()
+    try:
+        column, report = _value_column(name, values, hints)
+    except UnicodeEncodeError:  # JSON can spell half a character
+        mended = json.loads(_HALF.sub("\ufffd", json.dumps(values, ensure_ascii=False)))
+        notes += (f"{sum(map(operator.ne, values, mended)):,} cells hold half a character, read as \ufffd",)
+        column, report = _value_column(name, mended, hints)
     return column, replace(report, notes=notes + report.notes)
 
 
@@ -114,8 +121,8 @@ def _value_column(name: str, values: list[Any], hints: ColumnHints) -> tuple[Any
             if pa.types.is_timestamp(type_):  # days among moments are their midnights
                 values = [datetime(v.year, v.month, v.day) if type(v) is date else v for v in values]
             return _report(name, pa.array(values, type_), cells)
-        except (pa.ArrowException, OverflowError):  # an integer beyond 64 bits
-            return _report(name, pa.array([_text(value) for value in values], pa.large_string()), cells)
+        except (pa.ArrowException, OverflowError):  # an integer beyond 64 bits, or one beside fractions beyond 53
+            pass
     texts = pa.chunked_array([pa.array([_text(value) for value in values], pa.large_string())])
     # Strings that are digits only were quoted on purpose and stay text.
     return type_column(name, texts, ColumnHints(kinds != {str}, hints.file, hints.said, hints.type))

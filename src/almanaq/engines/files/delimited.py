@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from almanaq.corpus.files.reader import Repairs, read_delimited
-from almanaq.corpus.files.shape import MOST_BELOW, Header, LeftOut, find_below, find_subtotals, numbers_of
+from almanaq.corpus.files.shape import MOST_BELOW, Header, find_below, find_subtotals, numbers_of
 from almanaq.corpus.files.sniff import SPACES, Dialect, ReadOptions
 from almanaq.corpus.inference import ColumnHints, ColumnReport, Marks, infer_column, marks_of
 from almanaq.engines.duckdb.session import file_literal
@@ -231,20 +231,8 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 def _leave_out(rows: list[list[str | None]], batches: Sequence[Any], mended: Repairs) -> None:
     """Take out the rows at the end, and in a short table the subtotals within, that are none of its rows."""
-
-    def take_out(at: int, found: LeftOut) -> None:
-        behind = len(rows) - at
-        line, short = mended.last[-behind] if behind <= len(mended.last) else (0, False)
-        place = f"line {line}" if line else f"row {at + 1}"
-        mended.below.insert(0, f"{place}: {'' if found.kept else 'left out, '}{found.why}")
-        if not found.kept:
-            mended.short -= short
-            del rows[at]
-            if line:
-                del mended.last[-behind]
-
     for each in [] if batches else reversed(find_subtotals(rows)):
-        take_out(each.at, each)
+        mended.take_out(rows, each.at, each)
     first = max(0, len(rows) - MOST_BELOW)
 
     def column(end: int, at: int) -> list[float]:
@@ -252,7 +240,7 @@ def _leave_out(rows: list[list[str | None]], batches: Sequence[Any], mended: Rep
         return numbers_of(chain(cells, (row[at] for row in rows[: first + end])))
 
     for each in find_below(rows[first:], column):
-        take_out(first + each.at, each)
+        mended.take_out(rows, first + each.at, each)
 
 
 def _load_here(

@@ -194,7 +194,7 @@ def _load_or_report(load: _Load, file: str, work: Callable[[], None]) -> None:
     raise_if_cancelled()
     try:
         work()
-    except (SourceError, MissingExtraError, OSError) as error:
+    except (SourceError, MissingExtraError, OSError, UnicodeError) as error:
         load.problems.append(not_opened(file, str(error)))
     except duckdb.Error as error:
         raise_if_cancelled()  # it may have been interrupted
@@ -235,8 +235,9 @@ def _load_delimited(load: _Load, found: FoundFile) -> None:
 
 
 def _load_json(load: _Load, found: FoundFile) -> None:
+    encoding = load.reading(found.id).hints.encoding
     if found.columns:
-        read = [read_records(path) for path in found.paths]
+        read = [read_records(path, encoding) for path in found.paths]
         rows = [
             row | dict(zip(name_paths_columns(found.columns, list(row)), map(_path_value, values), strict=True))
             for records, values in zip(read, found.values, strict=True)
@@ -244,7 +245,7 @@ def _load_json(load: _Load, found: FoundFile) -> None:
         ]
         _load_records(load, found, Records(list(rows), tuple(note for records in read for note in records.notes)))
         return
-    records = read_records(found.path)
+    records = read_records(found.path, encoding)
     if records.whole is not None:
         load.objects.setdefault(found.id.database, []).append((found, records))
     else:
@@ -415,7 +416,7 @@ def load_parquet(
         ).fetchall()
         # NaN, by which programs without NULL mark what is missing, is NULL.
         columns = ", ".join(
-            f"nullif({quote(old)}, CAST('nan' AS {type_})) AS {quote(name)}"
+            f"CASE WHEN NOT isnan({quote(old)}) THEN {quote(old)} END AS {quote(name)}"
             if str(type_) in ("FLOAT", "DOUBLE")
             else f"{quote(old)} AS {quote(name)}"
             for (old, type_, *_), name in zip(described, header.names, strict=True)

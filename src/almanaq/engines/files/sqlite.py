@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -83,13 +84,26 @@ def load_sqlite(
 def _load_table(
     connection: duckdb.DuckDBPyConnection, sqlite: sqlite3.Connection, path: Path, place: tuple[str, str, str]
 ) -> LoadReport:
+    decode = sqlite.text_factory = _TextDecoder()
     rows, report = _sqlite_table(sqlite, path, place[2])
     if report.rows:
         load_table(connection, place, rows)
     else:  # in a tenth of the time
         columns = (f"{quote(each.name)} {_EMPTY.get(each.type, each.type)}" for each in report.columns)
         connection.execute(f"CREATE TABLE {quote(*place)} ({', '.join(columns)})")
-    return report
+    note = f"{path.name}: {decode.faults:,} cells of {place[2]!r} are not UTF-8, and their bytes are read as \ufffd"
+    return replace(report, warnings=(*report.warnings, note)) if decode.faults else report
+
+
+class _TextDecoder:
+    """Reads bytes as UTF-8, and counts the cells that are not."""
+
+    faults = 0
+
+    def __call__(self, raw: bytes) -> str:
+        text = raw.decode("utf-8", errors="replace")
+        self.faults += "\ufffd" in text and text.encode("utf-8") != raw
+        return text
 
 
 def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[Any, LoadReport]:
@@ -122,30 +136,38 @@ def _sqlite_table(sqlite: sqlite3.Connection, path: Path, name: str) -> tuple[An
     return pa.table(columns, names=list(header.names)), LoadReport(name, total, tuple(reports), header.warnings)
 
 
-def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(rows: sqlite3.Cursor, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def as_text(value: Any) -> str | None:
+        decoded = rows.connection.text_factory(value) if isinstance(value, bytes) else value
+        return None if decoded is None else str(decoded)
+
     texts = [pa.types.is_large_string(type_) for type_ in schema.types]
     iterator = iter(rows)
     while chunk := list(islice(iterator, _BATCH_ROWS)):
         raise_if_cancelled()
         columns = [
-            pa.array(map(_as_text, values) if text else values, type_)
+            pa.array(map(as_text, values) if text else values, type_)
             for values, type_, text in zip(zip(*chunk, strict=True), schema.types, texts, strict=True)
         ]
         yield pa.record_batch(columns, schema=schema)
 
 
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", errors="replace")
-    return None if value is None else str(value)
-
-
 def _stored_types(sqlite: sqlite3.Connection, table: str, columns: list[str]) -> tuple[int, list[dict[str, int]]]:
-    """Return the number of rows and, for each column, how many cells of each storage class it holds."""
+    """Return the number of rows and, for each column, how many cells of each storage class it holds.
+
+    Integers that no double holds, beside reals, count as "large": such a column is read by its cells.
+    """
     kinds = ("integer", "real", "text", "blob")
     sums = [f"coalesce(sum(typeof({quote(c)}) = '{kind}'), 0)" for c in columns for kind in kinds]
     counts = iter(sqlite.execute(f"SELECT {', '.join(['count(*)', *sums])} FROM {quote(table)}").fetchone())
-    return int(next(counts)), [{kind: count for kind in kinds if (count := next(counts))} for _ in columns]
+    total = int(next(counts))
+    stored = [{kind: count for kind in kinds if (count := next(counts))} for _ in columns]
+    for column, types in zip(map(quote, columns), stored, strict=True):
+        if types.keys() >= {"integer", "real"}:
+            large = f"typeof({column}) = 'integer' AND {column} NOT BETWEEN -{2**53} AND {2**53}"
+            if sqlite.execute(f"SELECT 1 FROM {quote(table)} WHERE {large} LIMIT 1").fetchone():
+                types["large"] = types.pop("integer")
+    return total, stored
 
 
 def _sqlite_type(stored: dict[str, int], declared: str) -> pa.DataType:
