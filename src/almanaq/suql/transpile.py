@@ -24,6 +24,7 @@ from almanaq.errors import (
     UnsupportedError,
     UsageError,
     first_line,
+    nearest,
     suggest,
 )
 from almanaq.suql.catalog.relations import Catalog, schema_of
@@ -107,7 +108,8 @@ def dialect_named(name: str) -> str:
     called = name.strip().lower()
     called = _LONG.get(called, called)
     if called not in known:
-        raise UsageError(f"dialect: {name!r} is unknown{suggest(called, known)}; known are {', '.join(known)}")
+        near = suggest(called, known) if nearest(called, known) else f"; known: {', '.join(known)}"
+        raise UsageError(f"dialect: {name!r} is unknown{near}")
     return called
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
 from starlette.routing import BaseRoute
 
 from almanaq.agent.checked import is_usable, write_checked
 from almanaq.charts.choose import DrawnKind, drawable_kinds
 from almanaq.connection import Connection
-from almanaq.errors import UnknownNameError
+from almanaq.errors import UnknownNameError, suggest
 from almanaq.jobs import Job, JobRunner
 from almanaq.options import Options, pydantic_fields
 from almanaq.web.about import about_record, describe_table, list_tables
@@ -196,9 +196,17 @@ async def find_answer(service: Service, id: str, request: Request) -> Answer:
     return found
 
 
+def check_parameters(request: Request) -> None:
+    """Refuse a parameter of the address that the route does not have: a filter that is misspelt would give all rows."""
+    known = {each.alias for each in request.scope["route"].dependant.query_params}
+    for name in request.query_params:
+        if name not in known:
+            raise Refused(422, f"{name} is no parameter here{suggest(name, known)}")
+
+
 def routes(service: Service, runner: JobRunner) -> list[BaseRoute]:
     """Return the routes over a service."""
-    router = APIRouter(prefix="/api/v1", default_response_class=Document)
+    router = APIRouter(prefix="/api/v1", default_response_class=Document, dependencies=[Depends(check_parameters)])
     _questions(router, service, runner)
     _catalog(router, service)
     _browsing(router, service, runner)
