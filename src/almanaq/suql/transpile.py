@@ -18,15 +18,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
-from almanaq.errors import (
-    ParameterError,
-    QuerySyntaxError,
-    UnsupportedError,
-    UsageError,
-    first_line,
-    nearest,
-    suggest,
-)
+from almanaq.errors import ParameterError, QuerySyntaxError, UnsupportedError, UsageError, first_line
 from almanaq.suql.catalog.relations import Catalog, schema_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
@@ -108,8 +100,7 @@ def dialect_named(name: str) -> str:
     called = name.strip().lower()
     called = _LONG.get(called, called)
     if called not in known:
-        near = suggest(called, known) if nearest(called, known) else f"; known: {', '.join(known)}"
-        raise UsageError(f"dialect: {name!r} is unknown{near}")
+        raise UsageError(f"dialect: {name!r} is unknown; known: {', '.join(known)}")
     return called
 
 
