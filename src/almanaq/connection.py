@@ -170,6 +170,8 @@ class Connection(ErrorsAsAttributes):
 
         check_text(question, "the question")
         check_text(suql, "the query")
+        if not question.strip():
+            raise UsageError("the question is empty")
         made = measure_checked(question, suql, by, self.engine)
         self.checked.put(made)
         return made
@@ -438,6 +440,8 @@ class Connection(ErrorsAsAttributes):
         >>> print(con.why_not(friendly, {"name": "Bella"}))
         no information  answer(about, 'is the dog friendly?') = 'Yes'
         """
+        if not key:
+            raise UsageError("the key is empty: name the row by at least one column and its value")
         return self.engine.why_not(self.translate(suql, None, options), key, params, options=options)
 
     def ask(self, question: str, history: Sequence[Turn] = (), *, options: Options | None = None) -> Response:

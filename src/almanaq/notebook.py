@@ -8,12 +8,13 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from almanaq import display
 from almanaq.display import describe_progress
-from almanaq.errors import BudgetExceeded, MissingExtraError, UsageError
+from almanaq.errors import AlmanaqError, BudgetExceeded, MissingExtraError, UsageError
 from almanaq.jobs import show_progress
 from almanaq.options import OPTIONS, QUERY_OPTIONS, Option, Options, choose_options
 from almanaq.suql.execution.report import Interrupted
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from almanaq.connection import Connection
 
 _NAME = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*<<\s*$")
+_ASKED = re.compile(r"(?P<before>[ \t]*(?:\w+[ \t]*=[ \t]*)?)%ask[ \t]+(?P<question>.*\?)\s*")
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -32,9 +34,32 @@ def load_ipython_extension(shell: Any) -> None:
     if find_spec("IPython") is None:
         raise MissingExtraError("ipython", "notebook", "the notebook extension")
     magics = Magics(shell)
-    shell.register_magic_function(magics.almanaq, "line", "almanaq")
-    shell.register_magic_function(magics.ask, "line", "ask")
-    shell.register_magic_function(magics.suql, "line_cell", "suql")
+    shell.register_magic_function(_with_short_errors(magics.almanaq), "line", "almanaq")
+    shell.register_magic_function(_with_short_errors(magics.ask), "line", "ask")
+    shell.register_magic_function(_with_short_errors(magics.suql), "line_cell", "suql")
+    if _keep_question_marks not in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.append(_keep_question_marks)
+
+
+def _keep_question_marks(lines: list[str]) -> list[str]:
+    """Write `%ask …?` as the call that it stands for: IPython would look up the last word, as it does for `len?`."""
+    call = "{0[before]}get_ipython().run_line_magic('ask', {0[question]!r})\n"
+    return [call.format(asked) if (asked := _ASKED.fullmatch(line)) else line for line in lines]
+
+
+def _with_short_errors(magic: Callable[..., Any]) -> Callable[..., Any]:
+    """Have IPython show the message of an error alone: the frames below a magic say nothing of the cell."""
+
+    @wraps(magic)
+    def run(*given: Any) -> Any:
+        try:
+            return magic(*given)
+        except AlmanaqError as error:
+            said = [f"{type(error).__name__}: {error}"]
+            error._render_traceback_ = lambda: said  # type: ignore[attr-defined]
+            raise
+
+    return run
 
 
 @dataclass(eq=False)

@@ -96,7 +96,7 @@ class AlmanaqDialect(DefaultDialect):  # type: ignore[misc]
         if url.host:
             raise exc.ArgumentError(f"almanaq://{url.host}… names a host; put three slashes before a path: almanaq:///")
         given = {name: _option(name, str(value)) for name, value in url.query.items()}
-        return [], {"source": url.database, **given} if url.database else given
+        return [], {"source": url.database, **given}
 
     def initialize(self, connection: Any) -> None:
         self.engine_dialect = connection.connection.driver_connection.engine.dialect

@@ -228,3 +228,13 @@ def test_many_documents_are_cached_until_one_changes(tmp_path: Path, monkeypatch
     (folder / "7.txt").write_text("Text 0.")
     os.utime(folder / "7.txt", ns=(known.st_atime_ns, known.st_mtime_ns))
     assert dict(rows(folder, "name, text"))["7.txt"] == ["Text 0."]
+
+
+@pytest.mark.parametrize("asked", ["Which document says that a pump leaks?", "documents that mention a leaking pump"])
+def test_a_question_of_what_documents_say_reads_them(tmp_path: Path, asked: str) -> None:
+    (tmp_path / "shift.txt").write_text("Dear all,\n\nthe pump in hall two leaks.\n")
+    (tmp_path / "hours.txt").write_text("We open at nine.\n")
+    with almanaq.connect(tmp_path, cache=False) as con:
+        reply = con.ask(asked)
+        assert [row[0] for row in reply.rows or ()] == ["shift.txt"], reply.answer
+        assert con.ask("Which document is zorgy?").status == "clarify"  # no condition was understood: no answer

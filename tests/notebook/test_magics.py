@@ -11,7 +11,7 @@ import pytest
 
 import almanaq
 from almanaq import notebook
-from almanaq.errors import BudgetExceeded, UsageError
+from almanaq.errors import BudgetExceeded, UnknownNameError, UsageError
 from almanaq.suql.execution.forecast import watched
 from almanaq.suql.execution.report import Interrupted
 from almanaq.testing import FunctionModel
@@ -25,6 +25,7 @@ class Shell:
     def __init__(self) -> None:
         self.user_ns: dict[str, object] = {}
         self.magics: dict[str, object] = {}
+        self.input_transformers_cleanup: list[object] = []
 
     def register_magic_function(self, function, kind, name):
         self.magics[name] = function
@@ -55,6 +56,25 @@ def test_the_real_shell_takes_them():
     assert shell.run_line_magic("ask", "How many t are there?").rows == ((60,),)
 
 
+def test_cells_as_they_are_typed(capsys):
+    """A question ends with the mark by which IPython looks names up; a mistake is one message, not a pile of frames."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    shell.user_ns["tables"] = TABLES
+    for line in ("%load_ext almanaq.notebook", "%almanaq tables", "reply = %ask How many t are there?"):
+        assert shell.run_cell(line).success, line
+    assert shell.user_ns["reply"].rows == ((60,),)
+    assert shell.run_cell("%ask How many t are there?").result.rows == ((60,),)
+    capsys.readouterr()
+    assert isinstance(shell.run_cell("%suql SELECT nope FROM t").error_in_exec, UnknownNameError)
+    shown = capsys.readouterr().out
+    assert "UnknownNameError" in shown
+    assert "nope" in shown
+    assert "Traceback" not in shown
+    assert ".py" not in shown
+
+
 @pytest.mark.parametrize(
     ("magic", "line", "said"),
     [
@@ -72,7 +92,7 @@ def test_what_is_wrong_is_said(shell, magic, line, said):
 
 
 def test_a_budget_gives_the_rows_that_are_sure(shell, capsys):
-    magics = shell.magics["suql"].__self__
+    magics = shell.magics["suql"].__wrapped__.__self__
     model = FunctionModel(lambda text, question: "Yes" if text == "text 0" else "No")
     magics.connection = almanaq.connect(TABLES, model=model, cache=False, order="table", concurrency=1)
     query = "SELECT n FROM t WHERE answer(s, 'q') = 'Yes' LIMIT 2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import almanaq
-from almanaq.errors import UnknownNameError
+from almanaq.errors import UnknownNameError, UsageError
 from almanaq.testing import FunctionModel
 
 _TABLES = {
@@ -61,3 +61,8 @@ def test_a_key_is_named_by_columns_of_the_query_alone() -> None:
     with _connect() as con, pytest.raises(UnknownNameError) as caught:
         con.why_not("SELECT k FROM c WHERE answer(z, 'w') = 'b'", {"nap": 1})
     assert "nap" not in str(caught.value).partition(";")[2]
+
+
+def test_a_key_that_names_no_row_is_refused() -> None:
+    with almanaq.connect({"c": {"k": [1, 2]}}) as con, pytest.raises(UsageError, match="the key is empty"):
+        con.why_not("SELECT k FROM c WHERE k > 1", {})

@@ -260,3 +260,14 @@ def test_what_it_says_of_itself(client):
     about = client.get("about").json()
     assert (about["source"], about["model"], about["leaves"]) == ("places", "function", [])
     assert about["accuracy"] == {"judged": 0, "right": 0, "share": None, "low": None, "high": None}
+
+
+def test_a_reading_is_run_by_its_number(serve):
+    client = serve()
+    offered = client.ask("Which places are zorgy?")
+    talk = {"conversation": offered["conversation"]}
+    assert [each["suql"] for each in offered["readings"]]
+    ran = client.post("ask", {"reading": 1, **talk}).json()
+    assert (ran["status"], ran["suql"]) == ("answered", offered["readings"][0]["suql"])
+    for wrong in ({"reading": 1}, {"reading": 4, **talk}, {"reading": 1, "question": "1", **talk}, talk):
+        assert client.post("ask", wrong).status == 422, wrong

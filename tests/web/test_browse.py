@@ -97,6 +97,13 @@ def test_what_cannot_be_is_refused(staff, filters, sort, status):
     assert reply.json().get("detail", "").startswith(takes.get("".join(filters), ""))
 
 
+@pytest.mark.parametrize(
+    "path", ["tables/people/rows?fitler=id=1", "tables?limit=5&serach=x", "verdicts?x", "about?a="]
+)
+def test_a_parameter_that_is_misspelt_is_refused_not_ignored(staff, path):
+    assert staff.get(path).status == 422
+
+
 KEPT = """SELECT id, name, pay, since, id % 2 = 0 AS "a>b", id AS "a", 100000000000000000 + id AS big, [id, 1] AS list
 FROM people ORDER BY id"""
 

@@ -40,6 +40,8 @@ def check_out(out: str | None, source: str | None = None) -> None:
     """Raise UsageError before any work is done when the file could not be written, or is one of the source's."""
     if out is None:
         return
+    if out == "-":
+        raise UsageError("--out -: leave --out out, and the result goes to standard output")
     path = Path(out)
     folder = path.absolute().parent
     if not folder.is_dir():

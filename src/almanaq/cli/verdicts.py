@@ -11,7 +11,7 @@ import typer
 from almanaq.cli.options import SOURCE_HELP, Chosen, connect_source, name_source, take_options
 from almanaq.cli.output import write_text
 from almanaq.cli.terminal import say
-from almanaq.errors import UsageError
+from almanaq.errors import UsageError, suggest
 
 
 @take_options
@@ -37,6 +37,8 @@ def verdicts(
     from almanaq.agent.checked import examples_path, write_checked
 
     named = name_source(source, db, command="verdicts")
+    if suql is not None and right is None:
+        raise UsageError("--suql needs --right QUESTION: what the query answers")
     with connect_source(named, chosen) as connection:
         if right is not None:
             query = suql if suql is not None else connection.ask(right).suql
@@ -44,6 +46,9 @@ def verdicts(
                 raise UsageError("no query was written for that question: give one with --suql")
             connection.confirm(right, query, by=by or getpass.getuser())
         if remove is not None:
+            kept = [each.question for each in connection.checked.all()]
+            if remove not in kept:
+                raise UsageError(f"--remove: {remove!r} is not kept{suggest(remove, kept)}")
             connection.checked.remove(remove)
             if any(question == remove for question, _ in connection.examples):
                 say(f"{examples_path(named)} still answers it: delete it there too, or --export again")
@@ -74,6 +79,8 @@ def rerun(
     with connect_source(name_source(source, db, command="test"), chosen) as connection:
         checked = {each.question: each for each in connection.checked.all()}
         written = {q: Checked(q, suql) for q, suql in connection.examples if suql is not None and q not in checked}
+        if not (written or checked):
+            say("no question of this source was checked yet: almanaq verdicts --right QUESTION keeps one")
         for each in (*written.values(), *checked.values()):
             found = compare_checked(each, connection.engine)
             changed += found != "same"

@@ -18,14 +18,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.tokenizer_core import TokenType
 
-from almanaq.errors import (
-    ParameterError,
-    QuerySyntaxError,
-    UnsupportedError,
-    UsageError,
-    first_line,
-    suggest,
-)
+from almanaq.errors import ParameterError, QuerySyntaxError, UnsupportedError, UsageError, first_line, suggest
 from almanaq.suql.catalog.relations import Catalog, schema_of
 from almanaq.suql.names import MISREAD
 from almanaq.suql.syntax.limits import as_query, check_length, check_tokens, single_statement
@@ -107,7 +100,7 @@ def dialect_named(name: str) -> str:
     called = name.strip().lower()
     called = _LONG.get(called, called)
     if called not in known:
-        raise UsageError(f"dialect: {name!r} is unknown{suggest(called, known)}; known are {', '.join(known)}")
+        raise UsageError(f"dialect: {name!r} is unknown{suggest(called, known)}")
     return called
 
 

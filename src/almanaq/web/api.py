@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model, model_validator
 from starlette.routing import BaseRoute
 
 from almanaq.agent.checked import is_usable, write_checked
 from almanaq.charts.choose import DrawnKind, drawable_kinds
 from almanaq.connection import Connection
-from almanaq.errors import UnknownNameError
+from almanaq.errors import UnknownNameError, suggest
 from almanaq.jobs import Job, JobRunner
 from almanaq.options import Options, pydantic_fields
 from almanaq.web.about import about_record, describe_table, list_tables
@@ -50,11 +50,18 @@ AskedOptions: Any = create_model("AskedOptions", __base__=_Bounds, __doc__=_Boun
 
 
 class Ask(_Exact):
-    """A question, in a conversation or as the first of one."""
+    """A question, in a conversation or as the first of one; or the number of a reading that its last reply offered."""
 
-    question: Annotated[str, Field(max_length=10_000)]
+    question: Annotated[str, Field(max_length=10_000)] | None = None
+    reading: Annotated[int, Field(ge=1, le=3)] | None = None
     conversation: Annotated[str, Field(max_length=100)] | None = None
     options: AskedOptions = AskedOptions()
+
+    @model_validator(mode="after")
+    def _asks_once(self) -> Ask:
+        if (self.question is None) is (self.reading is None or self.conversation is None):
+            raise ValueError("give a question, or a reading and the conversation that offered it")
+        return self
 
 
 class LinksBody(_Exact):
@@ -196,9 +203,17 @@ async def find_answer(service: Service, id: str, request: Request) -> Answer:
     return found
 
 
+def check_parameters(request: Request) -> None:
+    """Refuse a parameter of the address that the route does not have: a filter that is misspelt would give all rows."""
+    known = {each.alias for each in request.scope["route"].dependant.query_params}
+    for name in request.query_params:
+        if name not in known:
+            raise Refused(422, f"{name} is no parameter here{suggest(name, known)}")
+
+
 def routes(service: Service, runner: JobRunner) -> list[BaseRoute]:
     """Return the routes over a service."""
-    router = APIRouter(prefix="/api/v1", default_response_class=Document)
+    router = APIRouter(prefix="/api/v1", default_response_class=Document, dependencies=[Depends(check_parameters)])
     _questions(router, service, runner)
     _catalog(router, service)
     _browsing(router, service, runner)
@@ -226,7 +241,8 @@ def _questions(router: APIRouter, service: Service, runner: JobRunner) -> None:
     @router.post("/ask", responses=asking)
     async def ask(body: Ask, request: Request) -> Response:
         """Answer a question: the record of `ask --json`, or with `Accept: text/event-stream` the events on the way."""
-        job = await asyncio.to_thread(lambda: service.ask(body.question, body.conversation, body.options.options()))
+        asked = body.question or (str(body.reading) if body.reading else "")
+        job = await asyncio.to_thread(lambda: service.ask(asked, body.conversation, body.options.options()))
         return await run_job(runner, job, request)
 
     @router.post("/sql", responses=running | problems(409))

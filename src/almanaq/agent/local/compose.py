@@ -61,7 +61,7 @@ class Composer(Ranking):
     def compose(self) -> QuerySpec:
         """Return the query; raises NotComposed where the words ask for nothing of these rows."""
         self._weigh_spans()
-        read = None if self.searches else text_tests(self.sentence, self.world, self.main, self.extra)
+        read = text_tests(self.sentence, self.world, self.main, self.extra)
         self.read = [] if read is None else [read]
         hours = hours_asked(self.sentence, self.world, self.main)
         self.conditions.holding_tests()

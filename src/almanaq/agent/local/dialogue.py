@@ -186,7 +186,8 @@ class LocalDialogue:
                 return self._offer(question, alone, world)
         if refers_back:
             return self._offer(question, alone, world)
-        if sure is not None and (tied := with_ties(sure, world)) is not None:
+        idle = sure is not None and _searches(sure, world) and bool(sure.unused) and not sure.spec.conditions
+        if sure is not None and not idle and (tied := with_ties(sure, world)) is not None:
             return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
 

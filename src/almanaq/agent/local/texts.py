@@ -31,9 +31,12 @@ _SKIPPED = frozenset(("about", "of", "that", "a", "an", "the", "any", "some", "t
 
 
 def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp.Expr]) -> LinkedColumn | None:
-    """Add the condition that a text says something, and use the words that say what; return the column of the text."""
+    """Add the condition that a text says something, and use the words that say what; return the column of the text.
+
+    What reviews say is a wish, as all that is asked of reviewed rows.
+    """
     column = prose_for(world, main, None)
-    if column is None:
+    if column is None or (column.column.array and "reviews" in column.roles):
         return None
     items = sentence.items
     for i, item in enumerate(items):

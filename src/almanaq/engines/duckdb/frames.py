@@ -28,8 +28,8 @@ def is_frame(value: object) -> bool:
 
 def as_arrow(name: str, table: Any) -> pa.Table:
     """Return a table as Arrow: of Arrow, pandas (a named index too), polars, a mapping, a hit of `find`, a stream."""
-    if not name.strip():
-        raise UsageError("a table needs a name")
+    if not isinstance(name, str) or not name.strip():
+        raise UsageError(f"a table needs a name: a text, not {name!r}")
     try:
         found = _convert(name, table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

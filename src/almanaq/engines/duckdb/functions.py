@@ -114,7 +114,8 @@ class FunctionCatalog:
             return
         entries = [entry for entry in self._entries.get(called, ()) if (entry.kind in _IN_FROM) == in_from]
         if not entries and called != "unnest":
-            raise UnknownNameError(f"no function named {name!r}{suggest(called, list(self._entries))}", **place)
+            known = (each for each in self._entries if each[0].isalpha())  # operators are functions, too
+            raise UnknownNameError(f"no function named {name!r}{suggest(called, known)}", **place)
         own = [entry for entry in entries if entry.own]
         for entry in own:
             if entry.kind not in ("macro", "table_macro") or not entry.definition:

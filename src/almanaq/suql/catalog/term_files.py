@@ -295,7 +295,8 @@ def read_terms(path: str | Path) -> Terms:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"cannot read the terms {str(path)!r}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(f"cannot read the terms {str(path)!r}: {why}") from error
     if path.suffix == ".json" and '"semantic_models"' in text:
         return parse_dbt(text, path.name)
     return parse_osi(text, path.name)
