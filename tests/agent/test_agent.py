@@ -514,7 +514,25 @@ def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(e
 def test_a_row_that_is_nowhere_is_said_to_be_nowhere(eateries):
     response = explained(eateries, DEAR, "name = 'Noma'")
     assert (response.status, response.rows) == ("no_result", ())
-    assert response.answer.startswith("There is no row whose name is Noma.")
+    assert response.answer.startswith("There is no row whose name is Noma among")
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("GROUP BY name HAVING COUNT(*) > 1", "only groups whose number of rows is above 1 are given"),
+        ("ORDER BY name OFFSET 4", "OFFSET leaves some out"),
+        ("QUALIFY row_number() OVER (ORDER BY name) > 4", "QUALIFY leaves some out"),
+        ("ORDER BY name FETCH FIRST 0 ROWS ONLY", "only the first 0 are given"),
+    ],
+)
+def test_what_more_than_conditions_leaves_out_is_not_said_to_be_there(eateries, ends, said):
+    asked = why_query(
+        f"SELECT name FROM restaurants WHERE price <> 'x' {ends}", "name = 'Casa Verde'", eateries.catalog
+    )
+    told = say_why(asked, eateries.run(asked.suql), "name is Casa Verde", "")
+    assert said in told
+    assert "is among them" not in told
 
 
 def test_why_without_an_earlier_query_is_mended(eateries):
