@@ -539,6 +539,7 @@ class Agent:
             ran.parsed.reply,
             bool(described),
             name_counted(query_tree(ran.suql, dialect)),
+            "\n".join(c.description for relation in self._engine.catalog.relations for c in relation.columns),
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))

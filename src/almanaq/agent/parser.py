@@ -237,7 +237,8 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _make_parsed(reply: dict[str, Any], catalog: Catalog, recent: Sequence[Turn]) -> Parsed:
-    suql = (reply.get("suql") or "").strip().rstrip(";").strip()
+    suql = (reply.get("suql") or "").strip().removeprefix("```sql").removesuffix("```").strip().rstrip(";").strip()
+    suql = "" if suql.casefold() in ("null", "none") else suql
     if suql:
         sentence = " ".join((reply.get("reply") or "").split())[:_ANSWER_LENGTH]
         return Parsed("query", suql, sentence, notes=say_missing(_left_out(reply)))
