@@ -842,7 +842,10 @@ def test_a_wrong_answer_is_repaired_once_when_it_is_checked(eateries):
     assert "it has the dear ones" in script.prompts[2].messages[1].content
 
 
-@pytest.mark.parametrize("second", [query("SELECT nam FROM restaurants"), query(None, needs_data=False, reply="No.")])
+@pytest.mark.parametrize(
+    "second",
+    [query("SELECT nam FROM restaurants"), query(None, needs_data=False, reply="No."), ModelCallError("x")],
+)
 def test_a_repair_that_fails_leaves_the_first_answer_with_the_doubt(eateries, second):
     response, _script = checked(
         eateries, query(CHEAP), verdict("wrong", "a price is meant"), second, ModelCallError("x")

@@ -349,11 +349,8 @@ class _Describer:
             return self._count(node)
         if type(node) in _AGGREGATES and not node.expressions:
             said = self.value(node.this)
-            return (
-                f"sum of {said}"
-                if isinstance(node, exp.Sum) and "total" in said
-                else f"{_AGGREGATES[type(node)]} {said}"
-            )
+            figure = "sum of" if isinstance(node, exp.Sum) and "total" in said else _AGGREGATES[type(node)]
+            return f"{figure} {said}"
         if isinstance(node, exp.Cast | exp.Lower | exp.Upper | exp.Trim | exp.Round):
             said = self.value(node.this) if not isinstance(node.this, exp.Literal) else node.this.name
             whole = isinstance(node.this.unnest(), exp.Column) and node.is_type(*exp.DataType.INTEGER_TYPES)
@@ -501,14 +498,10 @@ def _table(node: exp.Expr) -> str:
 
 def _describe_join(join: exp.Join) -> str:
     """Return a join by equal columns in words: outer ones keep rows that have no partner, and that is said."""
-    name, side, kind = (
-        _table(join.this),
-        str(join.args.get("side") or "").upper(),
-        str(join.args.get("kind") or "").upper(),
-    )
-    on, using = join.args.get("on"), join.args.get("using") or join.args.get("method") == "NATURAL"
+    name, side, kind = _table(join.this), join.side, join.kind
+    on, using = join.args.get("on"), join.args.get("using") or join.method == "NATURAL"
     parts = _conjuncts(on) if on is not None else []
-    plain = join.args.get("method") in (None, "NATURAL") and kind in ("", "INNER", "OUTER", "ANTI")
+    plain = join.method in ("", "NATURAL") and kind in ("", "INNER", "OUTER", "ANTI")
     if not plain or not (using or (parts and all(map(_joins, parts)))):
         raise _NoWords
     if kind == "ANTI":

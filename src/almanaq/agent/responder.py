@@ -334,8 +334,7 @@ def fill_sentence(found: Found) -> str:
     asked = f"{found.question} {found.suql}".casefold()
     claims = {*_NUMBER.findall(own)} - {*_NUMBER.findall(asked)} or find_currencies(own, f"{asked} {found.about}")
     verdict = (_VERDICT.search if _YES_OR_NO.search(found.question) else _VERDICT.match)(own)
-    read = found.read or any(found.evidence)
-    if claims or verdict or found.relaxed or read or not all(map(_is_short, found.rows)):
+    if claims or verdict or found.relaxed or found.read or any(found.evidence) or not all(map(_is_short, found.rows)):
         return ""
     filled = {"rows": _list_rows(found)}
     if len(found.rows) == 1:  # of two columns of one name, neither is meant for sure

@@ -11,8 +11,7 @@ from almanaq.values import parse_quantity
 _NUMBER = re.compile(r"\d+(?:[.,’'\xa0\u202f]\d+)*", re.ASCII)
 _QUOTED, _OMITTED = re.compile(r"[“„«\"]((?:[^“”„«»\"\s]+\s){2,400}[^“”„«»\"]+)[”“»\"]"), re.compile(r"…|\.{3}")
 _CURRENCIES = (r"€|\beuros?\b|\beur\b", r"\$|\bdollars?\b|\busd\b", r"£|\bgbp\b", r"¥|\byen\b|\byuan\b")
-_SCALES = (1, 10**3, 10**6, 10**9, Decimal("0.01"))
-"""A figure may be said in thousands, millions, billions or percent."""
+_SCALES = (1, 10**3, 10**6, 10**9, Decimal("0.01"))  # thousands, millions, billions, percent
 
 
 def say_unsupported(reply: str, given: str, counted: int) -> str:

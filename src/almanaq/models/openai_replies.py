@@ -394,6 +394,7 @@ _REASONING_BEGINS = re.compile(
     r"\s*(?:<(?:seed:)?think(?:ing)?>|<reasoning>|<thought>|\[THINK\]|<\|channel\|>analysis)"
 )
 _END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return\|>|<end_of_turn>|</s>))+\s*\Z")
+_LONGEST_MARK = 24
 
 
 def drop_reasoning(text: str) -> str:
@@ -407,9 +408,6 @@ def drop_reasoning(text: str) -> str:
     after = text[end.end() :].lstrip() if end else "" if begin and not begin.start() else text
     before = text[: begin.start()] if begin else ""
     return before if _is_object(before) and not (end and after) else after
-
-
-_LONGEST_MARK = 24
 
 
 def drop_begun_reasoning(text: str) -> str:
