@@ -636,6 +636,22 @@ def test_rows_are_shown_when_only_their_wording_fails(eateries):
     assert "timed out" in response.answer
 
 
+def test_a_value_that_cannot_be_cast_is_mended_and_not_quoted():
+    bad = "SELECT name FROM restaurants WHERE name::INT > 3"
+    script = Script(query(bad), query(CHEAP), "Two.")
+    with almanaq.connect({"restaurants": {"name": ["Wok"], "price": ["cheap"]}}, model="local", cache=False) as con:
+        response = Agent(con.engine, models(script)).respond("which are above 3?")
+    assert response.suql == CHEAP
+    repair = script.prompts[1].messages[-1].content
+    assert "TRY_CAST" in repair
+    assert "Could not convert" not in repair
+
+
+def test_a_request_that_is_too_long_is_said_to_be_cut(eateries):
+    response = agent(eateries, query(CHEAP), "Two.")[0].respond("cheap ones, " * 400)
+    assert "Only the first 4,000 characters" in response.answer
+
+
 @pytest.mark.parametrize("error", [DatabaseError("disk gone"), BudgetExceeded("2,000 calls expected, 1,000 allowed")])
 def test_a_failure_while_running_is_told_and_kept(eateries, error):
     def fail(*_, **__):

@@ -177,6 +177,10 @@ def test_a_key_stands_for_a_row_of_its_own_table_alone(suql, said):
     assert describe(suql, [Shown("main.dogs", ("id",), ((2,),), ("Rex",))]) == said
 
 
+def test_the_first_row_needs_no_number():
+    assert describe("SELECT a FROM r FETCH FIRST ROW ONLY", dialect="postgres") == "r, at most 1"
+
+
 def test_a_part_of_a_key_stands_for_no_row():
     shown = Shown("lines", ("order_id", "line"), ((5, 1),), ("nails",))
     assert describe("SELECT a FROM lines WHERE order_id = 5", [shown]) == "lines whose order id is 5"

@@ -64,7 +64,7 @@ from almanaq.agent.unseen_rows import missing_texts_query, say_missing_texts, sa
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.bounded_dict import BoundedDict
-from almanaq.errors import AlmanaqError, DeadlineExceeded, ModelError, QueryError, check_text
+from almanaq.errors import AlmanaqError, DataError, DeadlineExceeded, ModelError, QueryError, check_text
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Models
@@ -92,6 +92,7 @@ _COURTESIES = frozenset({"greeting", "thanks", "goodbye"})
 """Small talk that is answered by a template, which takes no call of a model."""
 
 _NO_TABLE = "I searched nothing: no table of this source seems to hold that."
+_NO_VALUE = "a value cannot be computed or converted: write TRY_CAST, or leave out the rows that have such values"
 _UNSEEN = "The rows hold private columns: no language model saw them."
 
 
@@ -196,10 +197,8 @@ class Agent:
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Return the reply to a question after the turns of `history`; a failure is a reply that says what failed."""
-        for event in self.events(question, history):
-            if isinstance(event, Finished):
-                return event.response
-        raise AssertionError("events end with the response")
+        *_, last = self.events(question, history)
+        return cast("Finished", last).response
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the reply."""
@@ -304,9 +303,10 @@ class Agent:
             except AlmanaqError as error:
                 if doubted is not None:
                     return doubted
-                if not isinstance(error, QueryError):
+                if not isinstance(error, QueryError) and (self._links_words or not isinstance(error, DataError)):
                     return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
-                failures.append(Failure(parsed.suql, str(error)))
+                # What the engine says of a value may quote one that the model must not see.
+                failures.append(Failure(parsed.suql, str(error) if isinstance(error, QueryError) else _NO_VALUE))
                 catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
                 if len(failures) > REPAIRS:
                     refused = make_failure(question, error, parsed.suql)

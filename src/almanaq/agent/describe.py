@@ -164,11 +164,10 @@ class _Describer:
         said = f", {order}" if order else ""
         if limit is None:
             return said
-        count = limit.args["count"] if isinstance(limit, exp.Fetch) else limit.expression
+        count = limit.args.get("count") or limit.expression or exp.Literal.number(1)  # FETCH FIRST ROW ONLY
         if not isinstance(count, exp.Literal):
             raise _NoWords
-        options = limit.args.get("limit_options") or exp.LimitOptions()
-        if _no_more(options, "rows", "with_ties").args.get("with_ties"):
+        if isinstance(limit, exp.Fetch) and limit.args["limit_options"].args.get("with_ties"):
             return f"{said}, taking the first {count.name} with ties"
         if not order:
             return f", at most {count.name}"
@@ -466,8 +465,9 @@ def _check_clauses(tree: exp.Select) -> None:
     """Raise _NoWords for a SELECT with a part that changes its rows and that no phrase covers."""
     _no_more(tree, *_CLAUSES)
     group, limit, distinct = tree.args.get("group"), tree.args.get("limit"), tree.args.get("distinct")
-    options = limit is not None and limit.args.get("limit_options") and not isinstance(limit, exp.Fetch)
-    if tree.args.get("from_") is None or options or (distinct is not None and distinct.args.get("on") is not None):
+    if limit is not None and limit.args.get("limit_options"):
+        _no_more(limit.args["limit_options"], "rows", "with_ties")
+    if tree.args.get("from_") is None or (distinct is not None and distinct.args.get("on") is not None):
         raise _NoWords
     if group is not None:
         _no_more(group, "expressions", "all")

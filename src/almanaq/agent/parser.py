@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import locale
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from almanaq.agent.dialects import dialect_notes
@@ -90,7 +90,7 @@ REPLY_SCHEMA = {
 }
 _TURNS_SHOWN = 6
 _ANSWER_LENGTH = 400
-_QUESTION_LENGTH = 4000
+_QUESTION_LENGTH, _CUT = 4000, "Only the first 4,000 characters of the request were read."
 _ATTEMPTS = 2
 _LEFT_OUT, _WORDS = 5, 80
 _OTHERS, _OTHER_COLUMNS, _OTHERS_LENGTH = 40, 12, 800
@@ -142,7 +142,8 @@ class PromptedParser:
             completion: Completion = complete(self._model, prompt)
             reply = read_reply(completion.text)
             if reply is not None:
-                return _make_parsed(reply, catalog, _recent(history))
+                parsed = _make_parsed(reply, catalog, _recent(history))
+                return replace(parsed, notes=parsed.notes + (_CUT,) * (len(question) > _QUESTION_LENGTH))
             forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "

@@ -114,9 +114,7 @@ class LocalResponder:
                 lines += _row(i, row, found)
             lines += ["", f"I searched for {found.searched}."]
         lines += ["", *found.notes] if found.notes else []
-        for line in lines[:-1]:
-            yield line + "\n"
-        yield lines[-1]
+        yield from [*(f"{line}\n" for line in lines[:-1]), lines[-1]]
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Return a short honest reply to small talk, or say what the source holds."""
@@ -303,8 +301,7 @@ class PromptedResponder:
             return
         given = f"{prompt.messages[-1].content} {found.about} {found.relaxed} {len(found.rows)}"
         doubt = say_unsupported(said, given, min(len(found.rows), _MOST_WORDED))
-        if notes := [*filter(None, (doubt, *found.notes))]:
-            yield "\n\n" + "\n".join(notes)
+        yield from (f"\n\n{note}" for note in (doubt, *found.notes) if note)
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Return the template: the model has said what else there is to say where it was asked for a query."""

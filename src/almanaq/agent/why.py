@@ -144,10 +144,9 @@ def _cut(tree: exp.Select, dialect: str) -> str:
     if having is not None:
         said.append(f"only groups whose {condition_words(having.this, dialect)} are given")
     if limit is not None:
-        order, count = describe_order(tree, dialect), (limit.args.get("count") or limit.expression).sql(dialect)
-        said.append(
-            f"only the first {'one is' if count == '1' else f'{count} are'} given{f', {order}' if order else ''}"
-        )
+        order, count = describe_order(tree, dialect), limit.args.get("count") or limit.expression
+        first = "one is" if count is None or count.name == "1" else f"{count.name} are"
+        said.append(f"only the first {first} given" + (f", {order}" if order else ""))
     return ", and ".join(said)
 
 
