@@ -514,7 +514,25 @@ def test_a_row_that_only_the_limit_keeps_out_is_said_to_fulfil_every_condition(e
 def test_a_row_that_is_nowhere_is_said_to_be_nowhere(eateries):
     response = explained(eateries, DEAR, "name = 'Noma'")
     assert (response.status, response.rows) == ("no_result", ())
-    assert response.answer.startswith("There is no row whose name is Noma.")
+    assert response.answer.startswith("There is no row whose name is Noma among")
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ("GROUP BY name HAVING COUNT(*) > 1", "only groups whose number of rows is above 1 are given"),
+        ("ORDER BY name OFFSET 4", "OFFSET leaves some out"),
+        ("QUALIFY row_number() OVER (ORDER BY name) > 4", "QUALIFY leaves some out"),
+        ("ORDER BY name FETCH FIRST 0 ROWS ONLY", "only the first 0 are given"),
+    ],
+)
+def test_what_more_than_conditions_leaves_out_is_not_said_to_be_there(eateries, ends, said):
+    asked = why_query(
+        f"SELECT name FROM restaurants WHERE price <> 'x' {ends}", "name = 'Casa Verde'", eateries.catalog
+    )
+    told = say_why(asked, eateries.run(asked.suql), "name is Casa Verde", "")
+    assert said in told
+    assert "is among them" not in told
 
 
 def test_why_without_an_earlier_query_is_mended(eateries):
@@ -616,6 +634,22 @@ def test_rows_are_shown_when_only_their_wording_fails(eateries):
     assert response.status == "answered"
     assert "Casa Verde" in response.answer
     assert "timed out" in response.answer
+
+
+def test_a_value_that_cannot_be_cast_is_mended_and_not_quoted():
+    bad = "SELECT name FROM restaurants WHERE name::INT > 3"
+    script = Script(query(bad), query(CHEAP), "Two.")
+    with almanaq.connect({"restaurants": {"name": ["Wok"], "price": ["cheap"]}}, model="local", cache=False) as con:
+        response = Agent(con.engine, models(script)).respond("which are above 3?")
+    assert response.suql == CHEAP
+    repair = script.prompts[1].messages[-1].content
+    assert "TRY_CAST" in repair
+    assert "Could not convert" not in repair
+
+
+def test_a_request_that_is_too_long_is_said_to_be_cut(eateries):
+    response = agent(eateries, query(CHEAP), "Two.")[0].respond("cheap ones, " * 400)
+    assert "Only the first 4,000 characters" in response.answer
 
 
 @pytest.mark.parametrize("error", [DatabaseError("disk gone"), BudgetExceeded("2,000 calls expected, 1,000 allowed")])
@@ -824,7 +858,10 @@ def test_a_wrong_answer_is_repaired_once_when_it_is_checked(eateries):
     assert "it has the dear ones" in script.prompts[2].messages[1].content
 
 
-@pytest.mark.parametrize("second", [query("SELECT nam FROM restaurants"), query(None, needs_data=False, reply="No.")])
+@pytest.mark.parametrize(
+    "second",
+    [query("SELECT nam FROM restaurants"), query(None, needs_data=False, reply="No."), ModelCallError("x")],
+)
 def test_a_repair_that_fails_leaves_the_first_answer_with_the_doubt(eateries, second):
     response, _script = checked(
         eateries, query(CHEAP), verdict("wrong", "a price is meant"), second, ModelCallError("x")

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import itertools
 
 import pytest
 
 from almanaq.agent.describe import describe, name_tables
+from almanaq.agent.history import Shown
 from almanaq.agent.responder import cell
 from almanaq.agent.small_talk import small_talk
 
@@ -69,6 +71,13 @@ CASES = [
     ("SELECT * FROM r WHERE n < (SELECT MAX(m) FROM r)", "r whose n is below the highest m of r"),
     ("SELECT a, COUNT(*) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 1", "the number of rows of r, for each a, taking the one with the highest number of rows"),
     ("SELECT a FROM r ORDER BY n DESC, m LIMIT 1", "r, sorted by highest n, then by m, taking the first"),
+    ("SELECT a FROM r WHERE -n > -3 ORDER BY -m LIMIT 1", "r whose -n is above -3, taking the one with the lowest -m"),
+    ("SELECT a FROM r WHERE round(n) = 4 AND m::int = 4", "r whose rounded n is 4 and m as a whole number is 4"),
+    ("SELECT a FROM r ORDER BY n FETCH FIRST 3 ROWS ONLY", "r, sorted by n, taking the first 3"),
+    ("SELECT a FROM r ORDER BY n FETCH FIRST 3 ROWS WITH TIES", "r, sorted by n, taking the first 3 with ties"),
+    ("SELECT a FROM r WHERE n <> ALL (SELECT n FROM s)", "r whose n is no n of s"),
+    ("SELECT a FROM r WHERE n <> ANY (SELECT n FROM s)", "r whose n is not every n of s"),
+    ("SELECT a, similarity(t, 'calm') FROM r", "r"),
 ]  # fmt: skip
 
 
@@ -99,6 +108,16 @@ def test_words_follow_the_query(suql, expected):
         "SELECT name FROM r RIGHT JOIN s ON r.id = s.r",
         "SELECT name FROM r WHERE n IS DISTINCT FROM 3",
         "SELECT name FROM r WHERE CASE WHEN n > 1 THEN 'a' ELSE 'b' END = 'a'",
+        "SELECT AVG(CASE size WHEN 'S' THEN 1 ELSE 2 END) FROM r",
+        "SELECT name FROM r ASOF JOIN s ON r.t >= s.t",
+        "SELECT name FROM r POSITIONAL JOIN s",
+        "SELECT name FROM r FETCH FIRST 10 PERCENT ROWS ONLY",
+        "SELECT name FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a = r.a GROUP BY s.a HAVING COUNT(*) > 2)",
+        "SELECT a FROM r EXCEPT (SELECT a FROM s UNION SELECT a FROM t)",
+        "WITH RECURSIVE t AS (SELECT a FROM r UNION ALL SELECT a FROM t) SELECT a FROM t",
+        "SELECT MAX(n, 3) FROM r",
+        "SELECT unnest(tags) FROM r",
+        "SELECT name FROM r WHERE TRY_CAST(n AS INT) IS NULL",
     ],
 )
 def test_what_has_no_words_is_shown_as_it_is(suql):
@@ -135,10 +154,36 @@ def test_a_query_without_words_is_named_by_its_tables(suql, said):
         ("a\n b", "a b"),
         (float("nan"), "nan"),
         (float("inf"), "inf"),
+        (0.0021, "0.0021"),
+        (decimal.Decimal("-0.00004"), "-4e-05"),
     ],
 )
 def test_cells(value, expected):
     assert cell(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("suql", "said"),
+    [
+        ("SELECT a FROM dogs WHERE id = 2", "dogs whose name is Rex"),
+        ("SELECT a FROM owners WHERE id = 2", "owners whose id is 2"),
+        (
+            "SELECT a FROM dogs JOIN owners ON dogs.id = owners.dog WHERE owners.id = 2",
+            "dogs (with owners) whose id is 2",
+        ),
+    ],
+)
+def test_a_key_stands_for_a_row_of_its_own_table_alone(suql, said):
+    assert describe(suql, [Shown("main.dogs", ("id",), ((2,),), ("Rex",))]) == said
+
+
+def test_the_first_row_needs_no_number():
+    assert describe("SELECT a FROM r FETCH FIRST ROW ONLY", dialect="postgres") == "r, at most 1"
+
+
+def test_a_part_of_a_key_stands_for_no_row():
+    shown = Shown("lines", ("order_id", "line"), ((5, 1),), ("nails",))
+    assert describe("SELECT a FROM lines WHERE order_id = 5", [shown]) == "lines whose order id is 5"
 
 
 @pytest.mark.parametrize(

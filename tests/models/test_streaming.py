@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from almanaq.errors import ModelCallError
 from almanaq.models.budget import Budget, MeteredModel
 from almanaq.models.cached import CachedModel, ReplyCache
 from almanaq.models.openai import OpenAIModel
-from almanaq.models.openai_replies import ChatStream
+from almanaq.models.openai_replies import ChatStream, drop_reasoning
 from almanaq.models.protocols import Message, Prompt
 from almanaq.models.retrying import RetryingModel
 from almanaq_bench.testing import Faults, StandInServer
@@ -123,6 +124,27 @@ def test_no_secret_leaves_in_whatever_pieces_it_is_repeated(words: list[str]) ->
     reply.end(whole)
     assert KEY not in "".join(got)
     assert "".join(got) == whole.strip() == "".join(words).replace(KEY, "[key]").strip()
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("<think>Are 3 < 4?</think>\n\nRex, and 2 < 3.", "Rex, and 2 < 3."),
+        ("<think>Are there", ""),
+        ("Rex.<|im_end|>", "Rex."),
+        ("[1] Rex <3", "[1] Rex <3"),
+    ],
+)
+def test_reasoning_is_never_shown(written: str, said: str, size: int) -> None:
+    got: list[str] = []
+    reply = StreamedReply(got.append)
+    chat = ChatStream(reply, ())
+    for start in range(0, len(written), size):
+        piece = json.dumps({"choices": [{"delta": {"content": written[start : start + size]}}]})
+        chat.feed(f"data: {piece}\n\n".encode())
+    reply.end(drop_reasoning(written))
+    assert "".join(got) == said
 
 
 @given(st.binary(max_size=300), st.integers(1, 40))

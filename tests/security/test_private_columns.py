@@ -206,7 +206,7 @@ def test_no_reply_of_the_agent_shows_a_private_column_to_a_model(schema: str, pa
 )
 def test_an_error_that_quotes_a_row_is_not_told_to_a_model(schema: str, suql: str) -> None:
     server = Server()
-    server.writes = [suql, "SELECT 1 AS one"]
+    server.writes = [*[suql] * 3, "SELECT 1 AS one"]  # which the two repairs repeat
     # A table of few rows is shown whole, without its private columns: this one has many.
     tables = TABLES | {"people": pa.concat_tables([TABLES["people"]] * 21)}
     with almanaq.connect(tables, model=server, schema=schema, cache=False) as connection:

@@ -31,13 +31,7 @@ from almanaq.agent.queries import (
     split_keys,
     tables_of,
 )
-from almanaq.agent.relax import (
-    TRIES,
-    ConditionCount,
-    EmptyQuery,
-    count_conditions,
-    relax,
-)
+from almanaq.agent.relax import TRIES, ConditionCount, EmptyQuery, count_conditions, relax
 from almanaq.agent.responder import (
     Found,
     LocalResponder,
@@ -70,7 +64,7 @@ from almanaq.agent.unseen_rows import missing_texts_query, say_missing_texts, sa
 from almanaq.agent.value_links import ValueLinks
 from almanaq.agent.why import say_why, why_query
 from almanaq.bounded_dict import BoundedDict
-from almanaq.errors import AlmanaqError, DeadlineExceeded, QueryError, check_text
+from almanaq.errors import AlmanaqError, DataError, DeadlineExceeded, ModelError, QueryError, check_text
 from almanaq.models.embedders.vector_store import VectorStore
 from almanaq.models.private_files import default_cache_folder
 from almanaq.models.protocols import Models
@@ -98,6 +92,7 @@ _COURTESIES = frozenset({"greeting", "thanks", "goodbye"})
 """Small talk that is answered by a template, which takes no call of a model."""
 
 _NO_TABLE = "I searched nothing: no table of this source seems to hold that."
+_NO_VALUE = "a value cannot be computed or converted: write TRY_CAST, or leave out the rows that have such values"
 _UNSEEN = "The rows hold private columns: no language model saw them."
 
 
@@ -202,18 +197,14 @@ class Agent:
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Return the reply to a question after the turns of `history`; a failure is a reply that says what failed."""
-        for event in self.events(question, history):
-            if isinstance(event, Finished):
-                return event.response
-        raise AssertionError("events end with the response")
+        *_, last = self.events(question, history)
+        return cast("Finished", last).response
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:
         """Yield what happens while the question is answered; the last event, Finished, holds the reply."""
         check_text(question, "the question")
-        deadline, account = (
-            TurnDeadline.start(self._options),
-            TurnAccount((*(t.question for t in history), question)[0]),
-        )
+        deadline = TurnDeadline.start(self._options)
+        account = TurnAccount((*(t.question for t in history), question)[0])
         steps = account.watch(self._steps(question, judge_turns(history, self._engine.catalog)))
         try:
             while True:
@@ -279,7 +270,12 @@ class Agent:
         while True:
             yield Progress("writing a query" if not failures else "mending the query")
             parsed = None if failures else self._recall(question, history)
-            parsed = parsed or self._parser.parse(question, catalog, history, tuple(failures))
+            try:
+                parsed = parsed or self._parser.parse(question, catalog, history, tuple(failures))
+            except ModelError:
+                if doubted is None:
+                    raise
+                return doubted
             if parsed.why:
                 try:
                     return (yield from self._explain(parsed, history))
@@ -288,15 +284,11 @@ class Agent:
                     if len(failures) > REPAIRS:
                         return _gave_up(question, failures)
                     continue
-            if (parsed.status != "query" or not parsed.suql) and doubted is not None:
-                return doubted
             if parsed.status != "query" or not parsed.suql:
-                unanswerable = parsed.kind == "world"
-                return (
-                    self._without_query(question, parsed)
-                    if unanswerable or not failures
-                    else _gave_up(question, failures)
-                )
+                if doubted is not None:
+                    return doubted
+                unanswerable = parsed.kind == "world" or not failures
+                return self._without_query(question, parsed) if unanswerable else _gave_up(question, failures)
             yield QueryWritten(parsed.suql, len(failures) + 1)
             try:
                 yield Progress("running the query")
@@ -308,16 +300,17 @@ class Agent:
                     return replace(ran, doubt=verdict.reason)
                 doubted = replace(ran, doubt=verdict.reason)
                 failures.append(Failure(parsed.suql, f"it ran, but it does not answer the request: {verdict.reason}"))
-            except QueryError as error:
+            except AlmanaqError as error:
                 if doubted is not None:
                     return doubted
-                failures.append(Failure(parsed.suql, str(error)))
+                if not isinstance(error, QueryError) and (self._links_words or not isinstance(error, DataError)):
+                    return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
+                # What the engine says of a value may quote one that the model must not see.
+                failures.append(Failure(parsed.suql, str(error) if isinstance(error, QueryError) else _NO_VALUE))
                 catalog = add_relations(catalog, self._engine.catalog, parsed.suql)
                 if len(failures) > REPAIRS:
                     refused = make_failure(question, error, parsed.suql)
                     return replace(refused, kind=parsed.kind, answer=self._refusal(refused.answer, len(failures)))
-            except AlmanaqError as error:
-                return replace(make_failure(question, error, parsed.suql), kind=parsed.kind)
 
     def _recall(self, question: str, history: History) -> Parsed | None:
         """Return the query of a checked question that is the same but for values; None where there is none."""
@@ -539,6 +532,7 @@ class Agent:
             ran.parsed.reply,
             bool(described),
             name_counted(query_tree(ran.suql, dialect)),
+            "\n".join(c.description for relation in self._engine.catalog.relations for c in relation.columns),
         )
         if ran.empty:
             return replace(response, answer=say_nothing_found(found, ran.counts))

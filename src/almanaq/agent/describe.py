@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from almanaq.agent.history import Shown
 from almanaq.agent.queries import query_tree
-from almanaq.suql.text_functions import is_text_call
+from almanaq.suql.text_functions import is_model_call, is_text_call
 
 _COMPARISONS: dict[type[exp.Expr], tuple[str, str]] = {
     exp.EQ: ("is", "is not"),
@@ -32,12 +32,6 @@ _AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Sum: "total",
 }
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-_PARTS_OF_DAYS: dict[type[exp.Expr], str] = {
-    exp.Year: "year",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.Quarter: "quarter",
-}
 _SETS: dict[type[exp.Expr], str] = {exp.Union: "and", exp.Intersect: "that are also among", exp.Except: "but not"}
 
 
@@ -54,7 +48,10 @@ def describe(suql: str, shown: Sequence[Shown] = (), *, dialect: str = "duckdb")
     """
     try:
         tree = query_tree(suql, dialect)
-        names = {(s.columns[0], str(key[0])): name for s in shown for key, name in zip(s.keys, s.names, strict=True)}
+        # Keys of another table, or parts of keys, are no keys of these rows.
+        read = {table.name.casefold() for table in tree.find_all(exp.Table)}
+        own = [s for s in shown if len(s.columns) == 1 and read == {s.relation.rpartition(".")[2].casefold()}]
+        names = {(s.columns[0], str(key[0])): name for s in own for key, name in zip(s.keys, s.names, strict=True)}
         changed = tree.transform(lambda node: _by_name(node, names)) if names else tree
         return _Describer(dialect).query(changed)
     except (SqlglotError, _NoWords):
@@ -127,10 +124,12 @@ class _Describer:
             return self.query(_no_more(tree, "this").this)
         if isinstance(tree, exp.SetOperation) and not tree.args.get("with_"):
             _no_more(tree, "this", "expression", "distinct", "by_name")
+            if any(isinstance(each.unnest(), exp.SetOperation) for each in (tree.this, tree.expression)):
+                raise _NoWords  # words have no brackets
             return f"{self.query(tree.this)}, {_SETS[type(tree)]} {self.query(tree.expression)}"
         if not isinstance(tree, exp.Select):
             raise _NoWords
-        named = tree.args["with_"].expressions if tree.args.get("with_") else []
+        named = _no_more(tree.args["with_"], "expressions").expressions if tree.args.get("with_") else []
         parts = [f"{words(each.alias)} here are {self.query(each.this)}" for each in named]
         return "; ".join([self.select(tree), *parts])
 
@@ -165,10 +164,10 @@ class _Describer:
         said = f", {order}" if order else ""
         if limit is None:
             return said
-        count = limit.args["count"] if isinstance(limit, exp.Fetch) else limit.expression
+        count = limit.args.get("count") or limit.expression or exp.Literal.number(1)  # FETCH FIRST ROW ONLY
         if not isinstance(count, exp.Literal):
             raise _NoWords
-        if isinstance(limit, exp.Fetch) and limit.args.get("limit_options") is not None:
+        if isinstance(limit, exp.Fetch) and limit.args["limit_options"].args.get("with_ties"):
             return f"{said}, taking the first {count.name} with ties"
         if not order:
             return f", at most {count.name}"
@@ -183,7 +182,7 @@ class _Describer:
 
     def _outputs(self, tree: exp.Select) -> str:
         """Return "the number of", "the average rating of" for figures of many rows, "" for outputs of each row."""
-        figures = [item.unalias() for item in tree.expressions if item.find(exp.AggFunc, exp.Window)]
+        figures = [item.unalias() for item in tree.expressions if item.find(exp.AggFunc, exp.Window, exp.Explode)]
         if not figures:
             return ""
         if len(figures) == 1 and isinstance(figures[0], exp.Div):
@@ -248,10 +247,8 @@ class _Describer:
         if isinstance(right, exp.Any | exp.All):
             return self._any(left, right, verb, equal, negated)
         if _asks_text(left) and isinstance(node, exp.EQ | exp.NEQ) and isinstance(right, exp.Literal):
-            verdict = f"yes to “{_question(left)}”" if right.name.casefold() == "yes" else ""
-            verdict = verdict or (f"no to “{_question(left)}”" if right.name.casefold() == "no" else "")
-            verdict = verdict or f"{self.literal(right)} to “{_question(left)}”"
-            source = self._source(left)
+            source, reply = self._source(left), right.name.casefold()
+            verdict = f"{reply if reply in ('yes', 'no') else self.literal(right)} to “{_question(left)}”"
             said, unsaid = ("say", "do not say") if source.endswith("s") else ("says", "does not say")
             return f"{source} {said if equal != negated else unsaid} {verdict}"
         if isinstance(left, exp.Column) and isinstance(right, exp.Column):
@@ -268,9 +265,11 @@ class _Describer:
 
     def _any(self, left: exp.Expr, right: exp.Expr, verb: str, equal: bool, negated: bool) -> str:
         inner = right.this.unnest()
-        some = isinstance(right, exp.Any) != negated
         if isinstance(inner, exp.Select):
-            return f"{self.value(left)} {verb} {'any' if some else 'every'} {self._figure(inner).removeprefix('the ')}"
+            some = isinstance(right, exp.Any) != isinstance(right.parent, exp.NEQ)  # <> ALL is NOT = ANY
+            which = "every" if not some else "no" if " not" in verb else "any"
+            said = verb.replace(" not", "") if some else verb
+            return f"{self.value(left)} {said} {which} {self._figure(inner).removeprefix('the ')}"
         if isinstance(inner, exp.Array) and equal and isinstance(right, exp.Any):
             return f"{self.value(left)} {verb} " + (" nor " if negated else " or ").join(
                 dict.fromkeys(map(self._item, inner.expressions))
@@ -297,6 +296,7 @@ class _Describer:
         if not isinstance(inner, exp.Select):
             raise _NoWords
         _check_clauses(inner)
+        _no_more(inner, "expressions", "from_", "joins", "where", "distinct", "kind")
         where = inner.args.get("where")
         parts = _conjuncts(where.this) if where is not None else []
         own = [part for part in parts if not _joins(part)]
@@ -306,7 +306,7 @@ class _Describer:
 
     def _is(self, node: exp.Expr, negated: bool) -> str:
         value = node.args["expression"]
-        if isinstance(value, exp.Null):
+        if isinstance(value, exp.Null) and not isinstance(node.this.unnest(), exp.TryCast):
             return f"{self.value(node.this)} is {'given' if negated else 'missing'}"
         if not isinstance(value, exp.Boolean) or not isinstance(node.this.unnest(), exp.Column):
             raise _NoWords
@@ -346,29 +346,29 @@ class _Describer:
             return words(node.name)
         if isinstance(node, exp.Count):
             return self._count(node)
-        if type(node) in _AGGREGATES:
+        if type(node) in _AGGREGATES and not node.expressions:
             said = self.value(node.this)
-            return (
-                f"sum of {said}"
-                if isinstance(node, exp.Sum) and "total" in said
-                else f"{_AGGREGATES[type(node)]} {said}"
-            )
+            figure = "sum of" if isinstance(node, exp.Sum) and "total" in said else _AGGREGATES[type(node)]
+            return f"{figure} {said}"
         if isinstance(node, exp.Cast | exp.Lower | exp.Upper | exp.Trim | exp.Round):
-            return self.value(node.this) if not isinstance(node.this, exp.Literal) else node.this.name
+            said = self.value(node.this) if not isinstance(node.this, exp.Literal) else node.this.name
+            whole = isinstance(node.this.unnest(), exp.Column) and node.is_type(*exp.DataType.INTEGER_TYPES)
+            said += " as a whole number" * (isinstance(node, exp.Cast) and whole)
+            return "rounded " * isinstance(node, exp.Round) + said
         if isinstance(node, exp.Div) and (share := self._share(node)):
             return share
         if type(node) in _ARITHMETIC:
             return f"{self._operand(node.this)} {_ARITHMETIC[type(node)]} {self._operand(node.expression)}"
-        if isinstance(node, exp.Literal | exp.Neg):
+        if isinstance(node, exp.Literal):
             return self.literal(node)
+        if isinstance(node, exp.Neg):
+            return f"-{self._operand(node.this)}"
         if isinstance(node, exp.Extract | exp.TimestampTrunc | exp.DateTrunc):
             unit = node.this if isinstance(node, exp.Extract) else node.args["unit"]
             day = node.expression if isinstance(node, exp.Extract) else node.this
             return f"{unit.name.lower()} of {self.value(day)}"
-        if type(node) in _PARTS_OF_DAYS:
-            return f"{_PARTS_OF_DAYS[type(node)]} of {self.value(node.this)}"
-        if isinstance(node, exp.Case) and _ranks(node):
-            return self.value(node.args["this"])
+        if isinstance(node, exp.Year | exp.Quarter | exp.Month | exp.Day):
+            return f"{node.key} of {self.value(node.this)}"
         if isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Select):
             return self._figure(node)
         if isinstance(node, exp.Coalesce):
@@ -428,8 +428,6 @@ class _Describer:
         """Return a value as the query writes it."""
         if isinstance(node, exp.Literal):
             return node.name if node.name.strip() else f"“{node.name}”"
-        if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-            return f"-{node.this.name}"
         if isinstance(node, exp.Boolean):
             return "yes" if node.this else "no"
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
@@ -467,8 +465,9 @@ def _check_clauses(tree: exp.Select) -> None:
     """Raise _NoWords for a SELECT with a part that changes its rows and that no phrase covers."""
     _no_more(tree, *_CLAUSES)
     group, limit, distinct = tree.args.get("group"), tree.args.get("limit"), tree.args.get("distinct")
-    options = limit is not None and limit.args.get("limit_options") and not isinstance(limit, exp.Fetch)
-    if tree.args.get("from_") is None or options or (distinct is not None and distinct.args.get("on") is not None):
+    if limit is not None and limit.args.get("limit_options"):
+        _no_more(limit.args["limit_options"], "rows", "with_ties")
+    if tree.args.get("from_") is None or (distinct is not None and distinct.args.get("on") is not None):
         raise _NoWords
     if group is not None:
         _no_more(group, "expressions", "all")
@@ -499,14 +498,11 @@ def _table(node: exp.Expr) -> str:
 
 def _describe_join(join: exp.Join) -> str:
     """Return a join by equal columns in words: outer ones keep rows that have no partner, and that is said."""
-    name, side, kind = (
-        _table(join.this),
-        str(join.args.get("side") or "").upper(),
-        str(join.args.get("kind") or "").upper(),
-    )
-    on, using = join.args.get("on"), join.args.get("using") or join.args.get("method")
+    name, side, kind = _table(join.this), join.side, join.kind
+    on, using = join.args.get("on"), join.args.get("using") or join.method == "NATURAL"
     parts = _conjuncts(on) if on is not None else []
-    if kind not in ("", "INNER", "OUTER", "ANTI") or not (using or (parts and all(map(_joins, parts)))):
+    plain = join.method in ("", "NATURAL") and kind in ("", "INNER", "OUTER", "ANTI")
+    if not plain or not (using or (parts and all(map(_joins, parts)))):
         raise _NoWords
     if kind == "ANTI":
         return f"without any {name}"
@@ -552,7 +548,7 @@ def _by_name(node: exp.Expr, names: dict[tuple[str, str], str]) -> exp.Expr:
         return node
     known = [names.get((node.this.name, each.name)) for each in literals if isinstance(each, exp.Literal)]
     called = [exp.Literal.string(name) for name in known if name is not None]
-    if not called or len(called) != len(literals):
+    if not called or len(called) != len(literals) or called == literals:
         return node
     column = exp.column("name")
     return exp.EQ(this=column, expression=called[0]) if len(called) == 1 else exp.In(this=column, expressions=called)
@@ -583,7 +579,7 @@ def _ranks(node: exp.Case) -> bool:
 
 def _asks_text(node: exp.Expr) -> bool:
     """Return whether a node asks a question of a text."""
-    return isinstance(node, exp.Anonymous) and len(node.expressions) > 1 and is_text_call(node)
+    return len(node.expressions) > 1 and is_model_call(node)
 
 
 def _question(call: exp.Expr) -> str:

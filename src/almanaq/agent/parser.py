@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import locale
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from almanaq.agent.dialects import dialect_notes
@@ -90,7 +90,7 @@ REPLY_SCHEMA = {
 }
 _TURNS_SHOWN = 6
 _ANSWER_LENGTH = 400
-_QUESTION_LENGTH = 4000
+_QUESTION_LENGTH, _CUT = 4000, "Only the first 4,000 characters of the request were read."
 _ATTEMPTS = 2
 _LEFT_OUT, _WORDS = 5, 80
 _OTHERS, _OTHER_COLUMNS, _OTHERS_LENGTH = 40, 12, 800
@@ -142,7 +142,8 @@ class PromptedParser:
             completion: Completion = complete(self._model, prompt)
             reply = read_reply(completion.text)
             if reply is not None:
-                return _make_parsed(reply, catalog, _recent(history))
+                parsed = _make_parsed(reply, catalog, _recent(history))
+                return replace(parsed, notes=parsed.notes + (_CUT,) * (len(question) > _QUESTION_LENGTH))
             forget_reply(self._model, prompt)
         raise ModelCallError(
             f"{self._model.name} gave no readable query in {_ATTEMPTS} replies "
@@ -237,7 +238,8 @@ def _left_out(reply: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _make_parsed(reply: dict[str, Any], catalog: Catalog, recent: Sequence[Turn]) -> Parsed:
-    suql = (reply.get("suql") or "").strip().rstrip(";").strip()
+    suql = (reply.get("suql") or "").strip().removeprefix("```sql").removesuffix("```").strip().rstrip(";").strip()
+    suql = "" if suql.casefold() in ("null", "none") else suql
     if suql:
         sentence = " ".join((reply.get("reply") or "").split())[:_ANSWER_LENGTH]
         return Parsed("query", suql, sentence, notes=say_missing(_left_out(reply)))

@@ -66,7 +66,7 @@ def json_object(text: str) -> dict[str, Any] | None:
         return None
 
 
-_AGAIN = "\n\n(The connection broke off there; the whole reply:)\n\n"
+_AGAIN = "\n\n(The reply began anew; the whole of it:)\n\n"
 
 
 class StreamedReply:
@@ -76,27 +76,19 @@ class StreamedReply:
     """
 
     def __init__(self, give: Callable[[str], None]) -> None:
-        self._give = give
-        self._text = self._shown = ""
+        self._give, self._shown = give, ""
 
-    def begin(self) -> None:
-        """A server begins to write, for the first time or again."""
-        self._text = ""
-
-    def add(self, piece: str) -> None:
-        """A piece was written."""
-        self._text += piece
-        self._show(self._text.strip())
+    def show(self, text: str) -> None:
+        """Give what is new of a text that may go on."""
+        text = text.strip()
+        if len(text) > len(self._shown) and text.startswith(self._shown):
+            self._give(text[len(self._shown) :])
+            self._shown = text
 
     def end(self, text: str) -> None:
         """The whole reply is there, also where nothing of it was streamed."""
         text = text.strip()
         if text.startswith(self._shown):
-            self._show(text)
+            self.show(text)
         else:
             self._give(_AGAIN + text)
-
-    def _show(self, text: str) -> None:
-        if len(text) > len(self._shown) and text.startswith(self._shown):
-            self._give(text[len(self._shown) :])
-            self._shown = text

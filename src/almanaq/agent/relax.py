@@ -154,7 +154,9 @@ def _replace_condition(query: EmptyQuery, chosen: int, replacement: object) -> R
     if isinstance(replacement, str) and replacement.strip():
         try:
             other = sqlglot.parse_one(f"SELECT 1 WHERE {replacement}", read=query.dialect).args["where"].this
-            now = condition_words(other, query.dialect)
+            now, places = condition_words(other, query.dialect), [place.column.name for place in query.places(chosen)]
+            if not {column.name for column in other.find_all(exp.Column)} & set(places):
+                return RelaxedQuery(query.without(chosen), phrase)  # another condition is no looser one
             return RelaxedQuery(query.without(chosen, to_sql(other, query.dialect)), f"{phrase} (now: {now})")
         except (SqlglotError, KeyError):
             pass

@@ -13,10 +13,11 @@ from almanaq.agent.parser import Parsed
 from almanaq.agent.prompting import make_prompt, stream
 from almanaq.agent.relax import VALUES_SHOWN, ConditionCount
 from almanaq.agent.small_talk import detect_language, small_talk
+from almanaq.agent.unsupported import find_currencies, say_unsupported
 from almanaq.display import label_column, passage_name
 from almanaq.errors import ModelCallError
 from almanaq.models.protocols import AllOf, LanguageModel
-from almanaq.suql.catalog.relations import Catalog
+from almanaq.suql.catalog.relations import Catalog, unique_names
 
 if TYPE_CHECKING:
     from almanaq.agent.response import Response
@@ -62,6 +63,7 @@ class Found:
         suql: the query that ran; `earlier` says in words what the one of the turn before searched.
         read: the columns that were read off texts.
         counted: what the rows are called, where the query only counts them.
+        about: what the source says of its columns.
         sentence: the answer as written with the query; `{rows}`, or columns in braces, stand for what is found.
     """
 
@@ -81,6 +83,7 @@ class Found:
     sentence: str = ""
     described: bool = False
     counted: str = ""
+    about: str = ""
 
 
 class Responder(Protocol):
@@ -111,9 +114,7 @@ class LocalResponder:
                 lines += _row(i, row, found)
             lines += ["", f"I searched for {found.searched}."]
         lines += ["", *found.notes] if found.notes else []
-        for line in lines[:-1]:
-            yield line + "\n"
-        yield lines[-1]
+        yield from [*(f"{line}\n" for line in lines[:-1]), lines[-1]]
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Return a short honest reply to small talk, or say what the source holds."""
@@ -247,7 +248,7 @@ def cell(value: Any, most: int = _CELL_LENGTH) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{k}: {cell(v)}" for k, v in value.items())
     plain = " ".join(str(value).split()).removesuffix(" 00:00:00")
-    text = f"{value:.2f}".rstrip("0").rstrip(".") if _fractional(value) else plain
+    text = _round(value) or plain
     whole = len(text) <= most or _LINK.fullmatch(text)
     return text if whole else text[: most - 1] + "…"
 
@@ -256,8 +257,11 @@ def _is_number(value: Any) -> bool:
     return hasattr(value, "as_integer_ratio") and not isinstance(value, bool)
 
 
-def _fractional(value: Any) -> bool:
-    return hasattr(value, "as_integer_ratio") and not isinstance(value, int) and abs(value) < 1e15
+def _round(value: Any) -> str:
+    """Return a fraction with two decimals, where it is near 0 with two digits; "" for anything else."""
+    if not _is_number(value) or isinstance(value, int) or not abs(value) < 1e15:
+        return ""
+    return f"{float(value):.2g}" if 0 < abs(value) < 0.1 else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 class PromptedResponder:
@@ -281,21 +285,23 @@ class PromptedResponder:
             if worded and (settled or not _YES_OR_NO.search(found.question)):
                 yield from self._plain.found(found)
                 return
-        plain = replace(found, relaxed=None)
-        begun = False
+        said, prompt = "", respond_prompt(found)
         try:
-            for piece in stream(self._model, respond_prompt(plain)):
-                if not begun:
+            for piece in stream(self._model, prompt):
+                if not said:
                     yield say_relaxed(found)
-                    begun = True
+                said += piece
                 yield piece
         except ModelCallError as error:
             found = replace(found, notes=(*found.notes, f"({self._model.name} could not word this: {error})"))
-            if begun:
-                yield "\n\n"
-                begun = False
-        if not begun:
+            yield "\n\n" if said else ""
+            said = ""
+        if not said:
             yield from self._plain.found(found)
+            return
+        given = f"{prompt.messages[-1].content} {found.about} {found.relaxed} {len(found.rows)}"
+        doubt = say_unsupported(said, given, min(len(found.rows), _MOST_WORDED))
+        yield from (f"\n\n{note}" for note in (doubt, *found.notes) if note)
 
     def no_data(self, question: str, catalog: Catalog) -> str:
         """Return the template: the model has said what else there is to say where it was asked for a query."""
@@ -305,8 +311,10 @@ class PromptedResponder:
 
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
-_VERDICT = re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+|\b(?:both|two|three|four|five|six|seven|eight|nine|ten)\b")
+_VERDICT = re.compile(r"\W*\b(?:yes|no|not|indeed|never|none|nobody|nothing)\b|\w+n['’]t\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\d+|\b(?:both|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|half|only one|millions?)\b"
+)
 _PLURAL = re.compile(r"(?:number of )?((?<=number of ).+s|[a-z]*[^aiusA-Z\W]s)")
 _IDENTIFIER = re.compile(r"\b(?:id|uuid|key|code|zip|postcode|phone|isbn|ean|year)\Z")
 _MOST_LISTED, _LENGTH_LISTED = ((25, 10), (6, 5), (4, 3)), 1_500
@@ -317,16 +325,18 @@ def fill_sentence(found: Found) -> str:
     """Return the sentence that came with a query, filled with the rows; "" where a model must word them.
 
     That is where texts were read for them, a condition was left out, rows are long, or the sentence, written before
-    they were known, says yes, no, or a number that is neither in the request nor in the query.
+    they were known, says yes, no, a number or a currency that is neither in the request nor in the query.
     """
     slots, own = set(_SLOT.findall(found.sentence)), _SLOT.sub("", found.sentence).casefold()
-    claims = set(_NUMBER.findall(own)) - set(_NUMBER.findall(f"{found.question} {found.suql}".casefold()))
-    read = found.read or any(found.evidence)
-    if claims or _VERDICT.match(own) or found.relaxed or read or not all(map(_is_short, found.rows)):
+    asked = f"{found.question} {found.suql}".casefold()
+    claims = {*_NUMBER.findall(own)} - {*_NUMBER.findall(asked)} or find_currencies(own, f"{asked} {found.about}")
+    verdict = (_VERDICT.search if _YES_OR_NO.search(found.question) else _VERDICT.match)(own)
+    if claims or verdict or found.relaxed or found.read or any(found.evidence) or not all(map(_is_short, found.rows)):
         return ""
     filled = {"rows": _list_rows(found)}
-    if len(found.rows) == 1:
-        filled |= {name: cell_of(name, value) for name, value in zip(found.columns, found.rows[0], strict=True)}
+    if len(found.rows) == 1:  # of two columns of one name, neither is meant for sure
+        pairs = zip(found.columns, found.rows[0], strict=True)
+        filled |= {c: cell_of(c, v) for c, v in pairs if v is not None and found.columns.count(c) == 1}
     if not slots or not slots <= set(filled) or len(filled["rows"]) > _LENGTH_LISTED:
         return ""
     return _SLOT.sub(lambda slot: filled[slot[1]], found.sentence) + _say_cut(found)
@@ -412,7 +422,7 @@ def _rows_to_word(found: Found) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
     length = 0
     for row in found.rows[:_MOST_WORDED]:
-        cells = {c: cell(v, _SAID_LENGTH) for c, v in zip(found.columns, row, strict=True)}
+        cells = {c: cell(v, _SAID_LENGTH) for c, v in zip(unique_names(found.columns), row, strict=True)}
         length += sum(map(len, (*cells, *cells.values())))
         if len(rows) >= ROWS_SHOWN and length > _LENGTH_WORDED:
             break
@@ -457,7 +467,7 @@ def say_nothing_found(found: Found, counts: Sequence[ConditionCount]) -> str:
     return "\n".join([*found.remarks, f"{begin} I searched for {found.searched}.", *reasons, *found.notes])
 
 
-_NOT_PLAIN = re.compile(r"\b(?:not|none|yes|no|nor|or|exist)\b")
+_NOT_PLAIN = re.compile(r"\b(?:not|none|yes|no|nor|or|exist|among|whose)\b")
 _NAMED = re.compile(r"(?:(.+) )?name is (.+)")
 _PARTS_OF_NAMES = ("first", "last", "middle", "full", "user", "given", "family")
 

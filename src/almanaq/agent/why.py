@@ -139,12 +139,15 @@ def _name_of(table: exp.Table, found: exp.Expr, catalog: Catalog) -> exp.Expr:
 
 def _cut(tree: exp.Select, dialect: str) -> str:
     """Return which rows of those that fulfil all conditions a query gives; "" for all."""
-    limit = tree.args.get("limit")
-    if limit is None or limit.expression is None or tree.args.get("group") is not None:
-        return ""
-    order = describe_order(tree, dialect)
-    first = "one is" if limit.expression.name == "1" else f"{limit.expression.name} are"
-    return f"only the first {first} given" + (f", {order}" if order else "")
+    having, limit = tree.args.get("having"), tree.args.get("limit")
+    said = [f"{part.upper()} leaves some out" for part in ("qualify", "offset", "sample") if tree.args.get(part)]
+    if having is not None:
+        said.append(f"only groups whose {condition_words(having.this, dialect)} are given")
+    if limit is not None:
+        order, count = describe_order(tree, dialect), limit.args.get("count") or limit.expression
+        first = "one is" if count is None or count.name == "1" else f"{count.name} are"
+        said.append(f"only the first {first} given" + (f", {order}" if order else ""))
+    return ", and ".join(said)
 
 
 def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> str:
@@ -155,7 +158,7 @@ def say_why(asked: WhyQuery, result: Result, condition: str, earlier: str) -> st
         earlier: what the query that is explained searched, in words; "" where it has none.
     """
     if not result.rows:
-        return f"There is no row whose {condition}."
+        return f"There is no row whose {condition} among those that the query reads."
     named: dict[str, list[tuple[Sequence[Any], Sequence[Evidence]]]] = {}
     for row, quotes in zip(result.rows, [*result.evidence, *[()] * len(result.rows)], strict=False):
         named.setdefault(str(row[0]), []).append((row, quotes))

@@ -394,6 +394,7 @@ _REASONING_BEGINS = re.compile(
     r"\s*(?:<(?:seed:)?think(?:ing)?>|<reasoning>|<thought>|\[THINK\]|<\|channel\|>analysis)"
 )
 _END_MARKS = re.compile(r"(?:\s*(?:<\|im_end\|>|<\|eot_id\|>|<\|end\|>|<\|return\|>|<end_of_turn>|</s>))+\s*\Z")
+_LONGEST_MARK = 24
 
 
 def drop_reasoning(text: str) -> str:
@@ -407,6 +408,16 @@ def drop_reasoning(text: str) -> str:
     after = text[end.end() :].lstrip() if end else "" if begin and not begin.start() else text
     before = text[: begin.start()] if begin else ""
     return before if _is_object(before) and not (end and after) else after
+
+
+def drop_begun_reasoning(text: str) -> str:
+    """Return what of a reply that is still being written is surely no reasoning and no mark."""
+    if any(mark in text for mark in ("</", "/THINK]", "<|")) and (end := _REASONING_ENDS.match(text)):
+        text = text[end.end() :].lstrip()
+    elif _REASONING_BEGINS.match(text) or (len(text) < _LONGEST_MARK and text.lstrip().startswith(("<", "["))):
+        return ""
+    mark = text.rfind("<")
+    return text[:mark] if mark >= 0 and len(text) - mark < _LONGEST_MARK else text
 
 
 def _is_object(text: str) -> bool:
@@ -480,13 +491,10 @@ class ChatStream:
         self._left = b""
         self._texts: list[str] = []
         self._refusals: list[str] = []
-        self._given = 0
         self._finish: str | None = None
         self._usage: Any = None
         self._error: Any = None
         self.ended = False
-        if sink is not None:
-            sink.begin()
 
     def feed(self, data: bytes) -> None:
         """Parse some bytes of the body."""
@@ -527,10 +535,8 @@ class ChatStream:
         if isinstance(delta.get("content"), str):
             self._texts.append(delta["content"])
             text = self._text()
-            end = len(text) - self._beginning_of_a_secret(text)
-            if end > self._given and self._sink is not None:
-                self._sink.add(text[self._given : end])
-                self._given = end
+            if self._sink is not None:
+                self._sink.show(drop_begun_reasoning(text[: len(text) - self._beginning_of_a_secret(text)]))
 
     def _text(self) -> str:
         return remove_secrets("".join(self._texts), self._secrets)

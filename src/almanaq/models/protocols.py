@@ -73,11 +73,8 @@ VERDICTS = ("Yes", "No", "null")
 class PieceSink(Protocol):
     """Receives a reply while the server writes it."""
 
-    def begin(self) -> None:
-        """Called when a server begins to write; after a failure, again."""
-
-    def add(self, piece: str) -> None:
-        """Called for each piece of text."""
+    def show(self, text: str) -> None:
+        """Called with the text so far, as often as it grows; after a failure, again from its beginning."""
 
 
 @dataclass(frozen=True, slots=True)
