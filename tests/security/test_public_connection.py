@@ -86,7 +86,12 @@ def test_a_star_and_a_row_are_the_columns_that_are_left(schema: str) -> None:
 
 @pytest.mark.parametrize(
     "suql",
-    ["SELECT {} FROM people", "SELECT 1 FROM people WHERE {} IS NULL", "SELECT 1 FROM people ORDER BY {}"],
+    [
+        "SELECT {} FROM people",
+        "SELECT 1 FROM people WHERE {} IS NULL",
+        "SELECT 1 FROM people ORDER BY {}",
+        "SELECT answer(note, 'which?', ARRAY(SELECT {}::VARCHAR FROM people)) FROM visits",
+    ],
 )
 @pytest.mark.parametrize("column", PRIVATE)
 def test_a_private_column_is_refused_by_name(schema: str, suql: str, column: str) -> None:

@@ -115,8 +115,9 @@ class _Lineage:
         if isinstance(query, exp.Subquery):
             yield from self.output(query.this, position)
         elif isinstance(query, exp.SetOperation):
-            yield from self.output(query.this, position)
-            yield from self.output(query.expression, position)
+            name = query.named_selects[position] if query.args.get("by_name") and position is not None else None
+            for side in (query.this, query.expression):
+                yield from self.output(side, position if name is None else _position(side.named_selects, name))
         elif isinstance(query, exp.Select):
             shown = query.selects
             starred = any(item.is_star for item in shown)
