@@ -56,7 +56,7 @@ DESCRIBE SELECT t, answer(x, 'q') FROM t
 DESCRIBE SELECT answer(x, 'q'), *, answer(x, 'q') = 'a' AS v, answer(x, 'q')::DATE FROM t
 SELECT id, if(id > 1, answer(x, 'q'), 'none') FROM t WHERE if(id < 4, answer(x, 'q') = 'b', true)
 SELECT a, answer(b, 'q') FROM (SELECT id, x FROM t UNION ALL BY NAME SELECT y AS x, id FROM u) AS v(a, b)
-WITH v(a, b) AS (SELECT x, id FROM t UNION BY NAME SELECT id, y AS x FROM u) SELECT b FROM v WHERE answer(a, 'q') <> 'Yes'
+WITH v(a, b) AS (SELECT x, id FROM t UNION BY NAME SELECT id, y AS x FROM u) SELECT b FROM v WHERE answer(a, 'q') > 'q'
 SELECT l[id], map([1, 2], ['a', 'b'])[id], answer(x, 'q') FROM t WHERE id < 3
 """.strip().splitlines()
 REFUSED = {

@@ -28,7 +28,8 @@ def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
 
 def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseError:
     private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
-    if not private or not any(isinstance(each, UnknownNameError) for each in (error, error.__cause__)):
+    unknown = isinstance(error, UnknownNameError) or isinstance(error.__cause__, UnknownNameError)
+    if not private or not unknown or not isinstance(error, QueryError):
         return error
     named = [_name(found) for found in _NAMED.finditer(str(error).partition(_OFFER)[0])]
     for table in named[:1]:  # DuckDB says of a column of a subquery that there is no such table
