@@ -259,7 +259,7 @@ APART = {"t": {"id": [1, 2], "x": ["shown", "too"], "secret": [CANARY, CANARY]},
         "SELECT u.id, t, answer(t.{c}, 'q') FROM u POSITIONAL JOIN t",
         "SELECT t, answer({c}, 'q') FROM t LIMIT 1",
         "SELECT answer(x, 'q') FROM (SELECT x FROM u UNION BY NAME SELECT id, {c} AS x FROM t)",
-        "WITH a AS (SELECT 'a' AS k, x FROM u UNION BY NAME SELECT {c} AS x, '' AS k FROM t) SELECT answer(x, '') FROM a",
+        "WITH a AS (SELECT 1 AS k, x FROM u UNION BY NAME SELECT {c} AS x, 2 AS k FROM t) SELECT answer(x, 'q') FROM a",
         "SELECT answer(a, 'q') FROM (SELECT x, 'a' AS k FROM u UNION BY NAME SELECT 'b' AS k, {c} AS x FROM t) v(a, b)",
     ],
 )
