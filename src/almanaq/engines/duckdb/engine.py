@@ -16,6 +16,7 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
+from almanaq.engines.common import mark_views
 from almanaq.engines.duckdb.catalog import LISTS_TABLES, CatalogReader, read_search_path
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
@@ -29,6 +30,9 @@ _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progr
 """Settings of a connection that change no rows."""
 _REGISTERED = "registered"
 """The schema of tables that were added to a source, in the database of our own."""
+_VIEWS = (
+    "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE database_name = $1 AND NOT internal"
+)
 _LOCK = (
     "TimeZone = 'UTC'",
     "enable_external_access = false",
@@ -106,7 +110,7 @@ class DuckDBDatabase:
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._registered: dict[str, Relation] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the language that a catalog is read with asks, too
         self._work = f"work_{uuid.uuid4().hex[:8]}"
         connection.execute(f"ATTACH ':memory:' AS {quote(self._work)} (READ_WRITE)")  # whatever the instance may
         if owned:
@@ -169,6 +173,9 @@ class DuckDBDatabase:
                 if not self._found:
                     self._found.append(reader.read())
                 catalog = reader.queries.complete(apply_schema(self._found[0], loaded.declared), self._schema)
+                found = cursor.execute(_VIEWS, [self._database]).fetchall() if not loaded.origins else ()
+                views = {tuple(place): query_of_view(sql) for *place, sql in found}
+                catalog = mark_views(catalog, views, self.language, self._schema)
         except duckdb.Error as error:
             raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
         relations = [replace(r, origin=loaded.origins.get(quote(*r.location[1:]), "")) for r in catalog.relations]

@@ -164,6 +164,11 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*shown, *private_columns_read(tree, (), catalog))))
 
 
+def private_outputs(tree: exp.Query, catalog: Catalog) -> list[bool]:
+    """Return for each output of a query whether private columns are in what it is made of."""
+    return [bool(_private(_Lineage(catalog).output(tree, place))) for place in range(len(tree.selects))]
+
+
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:
     if not catalog.has_private:
         return False

@@ -27,7 +27,9 @@ def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
 
 
 def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseError:
-    private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
+    # Of several columns of a name, that of a relation in the query.
+    relations = sorted(catalog.relations, key=lambda r: r.location[-1].lower() in query.lower())
+    private = {name.lower(): f"{r.name}.{name}" for r in relations for name in r.withheld}
     unknown = isinstance(error, UnknownNameError) or isinstance(error.__cause__, UnknownNameError)
     if not private or not unknown or not isinstance(error, QueryError):
         return error
