@@ -199,16 +199,12 @@ def hide(message: str, *secrets: str) -> str:
     return message
 
 
-# --- views ------------------------------------------------------------------------------------------------------------
-
-
 def mark_views(
-    catalog: Catalog, views: Mapping[tuple[str, ...], str], language: Callable[[Catalog], Language], schema: Schema
+    catalog: Catalog, views: Mapping[Any, str], of: Callable[[Catalog], Language], schema: Schema
 ) -> Catalog:
     """Return a catalog in which the columns that views make of private ones are private, unless the schema denies it.
 
-    Args:
-        views: their queries by location. One that cannot be followed is private if it names a table with such columns.
+    One whose query, here by its location, cannot be followed is private if it names a table with such columns.
     """
 
     def mark(relation: Relation, reader: Language) -> Relation:
@@ -224,7 +220,7 @@ def mark_views(
 
     before = None
     while views and catalog.has_private and catalog != before:  # once more, as there are views of views
-        before, reader = catalog, language(catalog)
+        before, reader = catalog, of(catalog)
         relations = [mark(r, reader) if r.location in views else r for r in catalog.relations]
         said = apply_schema(replace(catalog, relations=tuple(relations)), schema)
         catalog = replace(catalog, relations=said.relations)

@@ -86,9 +86,8 @@ class Budget:
         setting: str = "the budget",
         money_setting: str | None = None,
     ) -> None:
-        for name, limit in (("calls", calls), ("tokens", tokens), ("money", money)):
-            if limit is not None and not 0 <= limit < inf:  # NaN would be no limit at all
-                raise UsageError(f"{name}: {limit!r} is no limit; give a number of at least 0, or None for no limit")
+        if any(limit is not None and not 0 <= limit < inf for limit in (calls, tokens, money)):  # NaN bounds nothing
+            raise UsageError(f"a limit is a number of at least 0, or None: not {calls=}, {tokens=}, {money=}")
         self.calls, self.tokens, self.money, self.setting = calls, tokens, money, setting
         self._money_setting = money_setting or setting
         self.usage = self.unsettled = self.reserved = Usage()

@@ -30,9 +30,6 @@ _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progr
 """Settings of a connection that change no rows."""
 _REGISTERED = "registered"
 """The schema of tables that were added to a source, in the database of our own."""
-_VIEWS = (
-    "SELECT database_name, schema_name, view_name, sql FROM duckdb_views() WHERE database_name = $1 AND NOT internal"
-)
 _LOCK = (
     "TimeZone = 'UTC'",
     "enable_external_access = false",
@@ -173,8 +170,10 @@ class DuckDBDatabase:
                 if not self._found:
                     self._found.append(reader.read())
                 catalog = reader.queries.complete(apply_schema(self._found[0], loaded.declared), self._schema)
-                found = cursor.execute(_VIEWS, [self._database]).fetchall() if not loaded.origins else ()
-                views = {tuple(place): query_of_view(sql) for *place, sql in found}
+                theirs = (
+                    [] if loaded.origins else [r for r in catalog.relations if catalog.has_private and not r.row_id]
+                )
+                views = {relation.location: query for relation in theirs if (query := self._view(relation))}
                 catalog = mark_views(catalog, views, self.language, self._schema)
         except duckdb.Error as error:
             raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error

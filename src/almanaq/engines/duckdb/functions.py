@@ -98,8 +98,7 @@ class FunctionCatalog:
         """Read the functions of an instance; where they are the built-in ones alone, once per process."""
         alone = owned and not connection.execute(_COUNTS_FILES).fetchone()[0]
         if not _built_in and (alone or not owned):  # listing the 3,000 of them takes longer than most queries
-            bare = connection if alone else duckdb.connect()
-            _built_in.append(cls(bare.execute(_READS_CATALOG).fetchall()))
+            _built_in.append(cls((connection if alone else duckdb.connect()).execute(_READS_CATALOG).fetchall()))
         if alone:
             return _built_in[0]
         # A function of Python that somebody registers is called internal, too.

@@ -468,8 +468,8 @@ def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> Non
     if relation.definition:
         inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]
     query = trees.select([trees.column(each.name) for each in relation.columns if each.name != ROW_COLUMN], inner)
-    places = ("sample", "column_name_alias", "query_location", "query_location_length")
-    kept = {key: node[key] for key in places if key in node}  # a table of a query that DuckDB made itself has no place
+    same = ("sample", "column_name_alias", "query_location", "query_location_length")  # of places, where it has one
+    kept = {key: node[key] for key in same if key in node}
     made = {**trees.subquery(query, node["alias"] or node["table_name"]), **kept}
     node.clear()
     node.update(made)

@@ -303,8 +303,7 @@ class PostgresDatabase:
                     connection.read_only = True
                     reader = CatalogReader(connection)
                     catalog = reader.queries.complete(reader.read(), self._schema)
-                    found = connection.execute(_VIEWS).fetchall()
-                views = {tuple(place): sql for *place, sql in found if sql}
+                    views = {(schema, name): sql for schema, name, sql in connection.execute(_VIEWS).fetchall() if sql}
                 self._catalog = mark_views(catalog, views, self.language, self._schema)
             return self._catalog
 

@@ -27,9 +27,8 @@ def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
 
 
 def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseError:
-    # Of several columns of a name, that of a relation in the query.
-    relations = sorted(catalog.relations, key=lambda r: r.location[-1].lower() in query.lower())
-    private = {name.lower(): f"{r.name}.{name}" for r in relations for name in r.withheld}
+    named_last = sorted(catalog.relations, key=lambda r: r.location[-1].lower() in query.lower())
+    private = {name.lower(): f"{r.name}.{name}" for r in named_last for name in r.withheld}
     unknown = isinstance(error, UnknownNameError) or isinstance(error.__cause__, UnknownNameError)
     if not private or not unknown or not isinstance(error, QueryError):
         return error
