@@ -11,6 +11,7 @@ import duckdb
 
 from almanaq.engines.common import refuse_in_from, refuse_own
 from almanaq.errors import RefusedQueryError, UnknownNameError, suggest
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 
 ALLOWED: Mapping[str, str] = {
     **dict.fromkeys(("random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"), "draws a value, changes nothing"),
@@ -119,7 +120,9 @@ class FunctionCatalog:
             return
         entries = [entry for entry in self._entries.get(called, ()) if (entry.kind in _IN_FROM) == in_from]
         if not entries and called != "unnest":
-            raise UnknownNameError(f"no function named {name!r}{suggest(called, list(self._entries))}", **place)
+            raise UnknownNameError(
+                f"no function named {name!r}{suggest(called, [*TEXT_FUNCTIONS, *self._entries])}", **place
+            )
         own = [entry for entry in entries if entry.own]
         for entry in own:
             if entry.kind not in ("macro", "table_macro") or not entry.definition:
