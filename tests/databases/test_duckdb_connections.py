@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import almanaq
-from almanaq.errors import AlmanaqError, SourceError, UnknownNameError, UsageError
+from almanaq.errors import AlmanaqError, RefusedQueryError, SourceError, UnknownNameError, UsageError
 from almanaq.testing import FunctionModel
 
 PLACES = ("main", "s2", "other.main", "other.s2")
@@ -108,6 +108,16 @@ def test_what_was_made_later_is_seen(user: duckdb.DuckDBPyConnection) -> None:
         assert con.catalog.find("later") is None
         with pytest.raises(UnknownNameError, match="later"):
             con.sql("SELECT answer(x, 'q') FROM later")
+
+
+@pytest.mark.parametrize("sql", ["SELECT py(x) FROM t", "SELECT through(x) FROM t", "SELECT z FROM v"])
+def test_a_function_of_python_is_called_if_the_user_names_it(user: duckdb.DuckDBPyConnection, sql: str) -> None:
+    user.create_function("py", lambda text: text + "!", ["VARCHAR"], "VARCHAR")  # type: ignore[arg-type]
+    user.execute("CREATE MACRO through(x) AS py(x); CREATE VIEW v AS SELECT py(x) AS z FROM t")
+    with connect(user) as con, pytest.raises(RefusedQueryError, match="'py'"):
+        con.sql(sql)
+    with almanaq.connect(user, allow_functions=["py"], cache=False) as con:
+        assert con.sql(sql).rows == [("main!",)]
 
 
 def test_a_table_made_later_takes_the_name_that_it_has_to_the_connection(user: duckdb.DuckDBPyConnection) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from almanaq.errors import BudgetExceeded
+from almanaq.errors import BudgetExceeded, UsageError
 from almanaq.models.budget import Budget, MeteredModel, spending
 from almanaq.models.openai import OpenAIModel
 from almanaq.models.protocols import Completion, LanguageModel, Price, Prompt, Usage
@@ -31,6 +31,13 @@ def test_a_query_has_a_budget_of_its_own_inside_a_larger_one(prompt: Prompt) -> 
     asyncio.run(one())
     assert (account.usage.calls, budget.usage.calls) == (2, 3)
     assert budget.reserved == Usage()
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1])
+@pytest.mark.parametrize("name", ["calls", "tokens", "money"])
+def test_what_would_be_no_limit_is_refused(name: str, limit: float) -> None:
+    with pytest.raises(UsageError, match=f"at least 0.*{name}={limit}"):
+        Budget(**{name: limit})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("budget", [{"money": 0.0004}, {"tokens": 400}, {"calls": 9}])

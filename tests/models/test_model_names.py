@@ -99,9 +99,10 @@ def test_prices_come_from_the_users_file(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("ALMANAQ_PRICES", str(file))
     assert read_price("gpt-x") == Price(0.15, 0.6)
     assert read_price("other") is None
-    file.write_text('["gpt-x"]\nin = 1\n')
-    with pytest.raises(SourceError, match="ALMANAQ_PRICES"):
-        read_price("gpt-x")
+    for entry in ("in = 1", "input = nan", "input = -1", "input = 1\noutput = inf"):
+        file.write_text(f'["gpt-x"]\n{entry}\n')
+        with pytest.raises(SourceError, match="ALMANAQ_PRICES"):
+            read_price("gpt-x")
 
 
 def test_weights_that_are_not_the_published_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

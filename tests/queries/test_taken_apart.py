@@ -61,6 +61,8 @@ PIVOT (SELECT id, answer(x, 'q') AS a FROM t) ON a || id % 2 USING count(*)
 SELECT w FROM (SELECT answer(x, 'q'), s.*, upper(x), answer(x, 'q') || '!' FROM t) AS w
 SELECT w FROM (SELECT answer(x, 'q'), unnest(s), upper(x) FROM t) AS w
 SELECT "answer(x, 'q')", w FROM (SELECT *, answer(x, 'q') FROM t) AS w
+SELECT a, answer(b, 'q') FROM (SELECT id, x FROM t UNION ALL BY NAME SELECT y AS x, id FROM u) AS v(a, b)
+WITH v(a, b) AS (SELECT x, id FROM t UNION BY NAME SELECT id, y AS x FROM u) SELECT b FROM v WHERE answer(a, 'q') > 'q'
 SELECT l[id], map([1, 2], ['a', 'b'])[id], answer(x, 'q') FROM t WHERE id < 3
 """.strip().splitlines()
 REFUSED = {

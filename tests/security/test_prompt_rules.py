@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import almanaq
@@ -119,7 +120,7 @@ class Hostile:
         """Whatever others wrote stands inside marks, in every kind of request that this was to show."""
         assert set(kinds) <= {name for name, _ in self.sent}
         for name, text in self.sent:
-            assert ORDER not in INSIDE.sub("", text), name
+            assert ORDER.casefold() not in INSIDE.sub("", text).casefold(), name
         assert any(ORDER in text for _, text in self.sent)
 
 
@@ -155,6 +156,18 @@ def test_hostile_rows_and_questions_stay_data_in_a_whole_turn(
 
     asked(replies, ask)
     replies.check(*kinds)
+
+
+def test_hostile_names_and_values_stay_data_in_examples_too() -> None:
+    rows = {"id": [1, 2], f"kind\n{ORDER}": [ORDER, ORDER], "note": ["Fine " * 20, "Good " * 20]}
+    replies = Hostile("SELECT 1 AS one")
+
+    def ask(models: Any) -> None:
+        with almanaq.connect({f"things\n{ORDER}": pa.table(rows)}, model=models) as connection:
+            connection.ask("Why, if at all?")
+
+    asked(replies, ask)
+    replies.check("parse")
 
 
 @pytest.mark.parametrize(

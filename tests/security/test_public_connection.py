@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import almanaq
 from almanaq.errors import AlmanaqError, RefusedQueryError, UnknownNameError
 from almanaq.testing import FunctionModel
+from almanaq.users import User
 
 from .queries_with_private_columns import ALL, CANARY, SCHEMA, TABLES, Writer
 
@@ -86,7 +88,12 @@ def test_a_star_and_a_row_are_the_columns_that_are_left(schema: str) -> None:
 
 @pytest.mark.parametrize(
     "suql",
-    ["SELECT {} FROM people", "SELECT 1 FROM people WHERE {} IS NULL", "SELECT 1 FROM people ORDER BY {}"],
+    [
+        "SELECT {} FROM people",
+        "SELECT 1 FROM people WHERE {} IS NULL",
+        "SELECT 1 FROM people ORDER BY {}",
+        "SELECT answer(note, 'which?', ARRAY(SELECT {}::VARCHAR FROM people)) FROM visits",
+    ],
 )
 @pytest.mark.parametrize("column", PRIVATE)
 def test_a_private_column_is_refused_by_name(schema: str, suql: str, column: str) -> None:
@@ -122,3 +129,19 @@ def test_closing_it_leaves_the_source_open(schema: str) -> None:
     with opened(TABLES, schema) as whole:
         whole.public().close()
         assert whole.sql("SELECT count(*) FROM people").rows == [(4,)]
+
+
+def test_no_function_is_vouched_for_where_the_reader_may_not_see_all(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "s.duckdb")) as made:
+        made.execute("CREATE TABLE people AS SELECT 1 AS id, 'Ada' AS name, 'canary' AS ssn")
+        made.execute("CREATE MACRO number_of(i) AS (SELECT ssn FROM people WHERE id = i)")
+        made.execute("CREATE MACRO row_of(i) AS TABLE (FROM people WHERE id = i)")
+    rules = "[people.columns.ssn]\nprivate = true\n[people.roles.team]\nhidden = ['ssn']\n"
+    (tmp_path / "s.duckdb.almanaq.toml").write_text(rules)
+    named = ["number_of", "row_of"]
+    with almanaq.connect(str(tmp_path / "s.duckdb"), allow_functions=named, cache=False) as whole:
+        for suql in ("SELECT number_of(1)", "FROM row_of(1)"):
+            assert CANARY[:6] in repr(whole.sql(suql).rows)
+            for part in (whole.public(), whole.for_user(User("ada", roles=("team",)))):
+                with pytest.raises(RefusedQueryError, match="columns that are private"):
+                    part.sql(suql, options=almanaq.Options(allow_functions=named))

@@ -12,11 +12,14 @@ from urllib.parse import unquote
 
 from sqlglot import exp
 
-from almanaq.errors import RefusedQueryError, SourceError, UnknownNameError, suggest
+from almanaq.errors import DatabaseError, RefusedQueryError, SourceError, UnknownNameError, suggest
+from almanaq.suql.bind import bind
 from almanaq.suql.catalog import reading
+from almanaq.suql.catalog.lineage import private_outputs
 from almanaq.suql.catalog.reading import ColumnSample
 from almanaq.suql.catalog.relations import Catalog, Column, ColumnKind, Relation
 from almanaq.suql.catalog.schema_file import Schema, apply_schema, check_keys
+from almanaq.suql.language import Language
 
 # --- which functions a query may call ---------------------------------------------------------------------------------
 
@@ -194,3 +197,31 @@ def hide(message: str, *secrets: str) -> str:
     for written in {form for secret in secrets for form in (secret, unquote(secret))} - {""}:
         message = message.replace(written, "***")
     return message
+
+
+def mark_views(
+    catalog: Catalog, views: Mapping[Any, str], of: Callable[[Catalog], Language], schema: Schema
+) -> Catalog:
+    """Return a catalog in which the columns that views make of private ones are private, unless the schema denies it.
+
+    One whose query, here by its location, cannot be followed is private if it names a table with such columns.
+    """
+
+    def mark(relation: Relation, reader: Language) -> Relation:
+        query = views[relation.location]
+        try:
+            made = private_outputs(bind(reader.read(query), reader, catalog).tree, catalog)
+        except DatabaseError as error:
+            private = [r.location[-1].casefold() for r in catalog.relations if any(c.private for c in r.columns)]
+            made = ["private" in str(error) or any(name in query.casefold() for name in private)]
+        made = made if len(made) == len(relation.columns) else [any(made)] * len(relation.columns)
+        columns = [replace(c, private=c.private or of_it) for c, of_it in zip(relation.columns, made, strict=True)]
+        return replace(relation, columns=tuple(columns))
+
+    before = None
+    while views and catalog.has_private and catalog != before:  # once more, as there are views of views
+        before, reader = catalog, of(catalog)
+        relations = [mark(r, reader) if r.location in views else r for r in catalog.relations]
+        said = apply_schema(replace(catalog, relations=tuple(relations)), schema)
+        catalog = replace(catalog, relations=said.relations)
+    return catalog

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from math import inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from almanaq.errors import BudgetExceeded, SourceError
+from almanaq.errors import BudgetExceeded, SourceError, UsageError
 from almanaq.event_loops import set_within
 from almanaq.models.protocols import NO_USAGE, Completion, LanguageModel, Price, Prompt, Usage
 from almanaq.models.retrying import FailedCall
@@ -85,6 +86,8 @@ class Budget:
         setting: str = "the budget",
         money_setting: str | None = None,
     ) -> None:
+        if any(limit is not None and not 0 <= limit < inf for limit in (calls, tokens, money)):  # NaN bounds nothing
+            raise UsageError(f"a limit is a number of at least 0, or None: not {calls=}, {tokens=}, {money=}")
         self.calls, self.tokens, self.money, self.setting = calls, tokens, money, setting
         self._money_setting = money_setting or setting
         self.usage = self.unsettled = self.reserved = Usage()

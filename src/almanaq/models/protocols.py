@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -313,10 +314,14 @@ class Linker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens."""
+    """US dollars for a million tokens; raises ValueError for what is no price."""
 
     input: float
     output: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not all(0 <= dollars < inf for dollars in (self.input, self.output)):
+            raise ValueError(f"a price is a number of dollars, not {self.input} and {self.output}")
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
         """Return the dollars that one call with these tokens costs."""

@@ -16,6 +16,7 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
+from almanaq.engines.common import mark_views
 from almanaq.engines.duckdb.catalog import CHANGE_ROWS, LISTS_TABLES, CatalogReader, read_session
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
@@ -109,7 +110,7 @@ class DuckDBDatabase:
         self._schema, self._infer_enums = schema or Schema(), infer_enums
         self._catalog: Catalog | None = None
         self._registered: dict[str, Relation] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the language that a catalog is read with asks, too
         self._work = f"work_{uuid.uuid4().hex[:8]}"
         connection.execute(f"ATTACH ':memory:' AS {quote(self._work)} (READ_WRITE)")  # whatever the instance may
         if owned:
@@ -179,6 +180,11 @@ class DuckDBDatabase:
                 if not self._found:
                     self._found.append(reader.read())
                 catalog = reader.queries.complete(apply_schema(self._found[0], loaded.declared), self._schema)
+                theirs = (
+                    [] if loaded.origins else [r for r in catalog.relations if catalog.has_private and not r.row_id]
+                )
+                views = {relation.location: query for relation in theirs if (query := self._view(relation))}
+                catalog = mark_views(catalog, views, self.language, self._schema)
         except duckdb.Error as error:
             raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
         relations = [replace(r, origin=loaded.origins.get(quote(*r.location[1:]), "")) for r in catalog.relations]

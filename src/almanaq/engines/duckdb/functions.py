@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import duckdb
+
 from almanaq.engines.common import refuse_in_from, refuse_own
 from almanaq.errors import RefusedQueryError, UnknownNameError, suggest
+from almanaq.suql.text_functions import TEXT_FUNCTIONS
 
 ALLOWED: Mapping[str, str] = {
     **dict.fromkeys(("random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"), "draws a value, changes nothing"),
@@ -71,13 +74,14 @@ class Function:
 class FunctionCatalog:
     """The functions of a DuckDB instance by the rows of `duckdb_functions()`, and which of them queries may call."""
 
-    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+    def __init__(self, rows: Iterable[tuple[Any, ...]], built_in: Container[str] | None = None) -> None:
         self._entries: dict[str, list[Function]] = {}
         self.synonyms: dict[str, str] = {}
         """Built-in functions that are others by another name."""
         types: dict[str, set[str | None]] = {}
         for name, kind, stability, internal, extension, definition, alias, type_ in rows:
             own = not internal or extension not in _OWN_EXTENSIONS
+            own = own or (built_in is not None and not extension and name not in built_in)
             self._entries.setdefault(name, []).append(Function(kind, stability, own, definition or ""))
             types.setdefault(name, set()).add(type_)
             if alias and not own:
@@ -93,11 +97,13 @@ class FunctionCatalog:
     @classmethod
     def read(cls, connection: Any, *, owned: bool) -> FunctionCatalog:
         """Read the functions of an instance; where they are the built-in ones alone, once per process."""
-        if owned and not connection.execute(_COUNTS_FILES).fetchone()[0]:
-            if not _built_in:  # listing the 3,000 of them takes longer than most queries
-                _built_in.append(cls(connection.execute(_READS_CATALOG).fetchall()))
+        alone = owned and not connection.execute(_COUNTS_FILES).fetchone()[0]
+        if not _built_in and (alone or not owned):  # listing the 3,000 of them takes longer than most queries
+            _built_in.append(cls((connection if alone else duckdb.connect()).execute(_READS_CATALOG).fetchall()))
+        if alone:
             return _built_in[0]
-        return cls(connection.execute(_READS_CATALOG).fetchall())
+        # A function of Python that somebody registers is called internal, too.
+        return cls(connection.execute(_READS_CATALOG).fetchall(), None if owned else _built_in[0]._entries)
 
     def _names_of(self, is_it: Callable[[Function], bool]) -> frozenset[str]:
         return frozenset(name for name, entries in self._entries.items() if any(map(is_it, entries)))
@@ -115,7 +121,7 @@ class FunctionCatalog:
         entries = [entry for entry in self._entries.get(called, ()) if (entry.kind in _IN_FROM) == in_from]
         if not entries and called != "unnest":
             known = (each for each in self._entries if each[0].isalpha())  # operators are functions, too
-            raise UnknownNameError(f"no function named {name!r}{suggest(called, known)}", **place)
+            raise UnknownNameError(f"no function named {name!r}{suggest(called, [*TEXT_FUNCTIONS, *known])}", **place)
         own = [entry for entry in entries if entry.own]
         for entry in own:
             if entry.kind not in ("macro", "table_macro") or not entry.definition:

@@ -250,10 +250,6 @@ class StatementReader:
         except duckdb.OutOfMemoryException as error:  # of the machine, not of the query: it may be asked again
             raise OperationalError(f"there is no memory to read the query: {first_line(error)}") from error
 
-    @property
-    def guards(self) -> bool:
-        return self.catalog.restricted or any(relation.withheld for relation in self.catalog.relations)
-
     def is_own_type(self, name: str) -> bool:
         """Return whether a type was made in the database: one that is an ENUM has its values without any row."""
         made = "SELECT 1 FROM duckdb_types() WHERE NOT internal AND lower(type_name) = lower($1)"
@@ -364,7 +360,7 @@ class _Check:
                 "text functions inside a lambda or a list comprehension are not supported: unnest the list, and ask "
                 "about its elements in rows of their own"
             )
-        elif kind == "TYPE" and self.reader.guards and self.reader.is_own_type(str(node["type_name"])):
+        elif kind == "TYPE" and self.reader.catalog.is_partial and self.reader.is_own_type(str(node["type_name"])):
             message = f"the type {node['type_name']} may tell the values of a private column; leave it out"
             raise PrivateColumnError(message, **_place(node, self.text, len(node["type_name"])))
         elif kind == "PARAMETER":
@@ -472,7 +468,8 @@ def _narrow(node: Node, relation: Relation, parse: Callable[[str], Node]) -> Non
     if relation.definition:
         inner = parse(f"SELECT * FROM ({relation.definition}) AS part")["node"]["from_table"]
     query = trees.select([trees.column(each.name) for each in relation.columns if each.name != ROW_COLUMN], inner)
-    kept = {key: node[key] for key in ("sample", "column_name_alias", "query_location", "query_location_length")}
+    same = ("sample", "column_name_alias", "query_location", "query_location_length")  # of places, where it has one
+    kept = {key: node[key] for key in same if key in node}
     made = {**trees.subquery(query, node["alias"] or node["table_name"]), **kept}
     node.clear()
     node.update(made)

@@ -142,6 +142,8 @@ def _is_beyond(node: Node) -> bool:
         return True
     if node.get("sample") is not None or kind in ("PIVOT", "SHOW_REF"):
         return True
+    if node.get("column_name_alias") or node.get("aliases"):  # sqlglot gives each side these names by place
+        return any(inner.get("setop_type") == "UNION_BY_NAME" for inner in walk(node))
     if kind == "JOIN":
         half = node.get("join_type") in ("SEMI", "RIGHT_SEMI", "RIGHT_ANTI")
         return (half and has_text(node.get("condition"))) or node.get("ref_type") in ("ASOF", "POSITIONAL")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from almanaq.engines.common import mark_views
 from almanaq.engines.interruption import InterruptibleSession, Work
 from almanaq.engines.postgres.catalog import CatalogReader
 from almanaq.engines.postgres.driver import (
@@ -280,6 +281,8 @@ def _check_select(sql: str) -> None:
 # --- the database -----------------------------------------------------------------------------------------------------
 
 _MOST_IDLE = 4
+_VIEWS = """SELECT schemaname, viewname, rtrim(definition, ';') FROM pg_views
+UNION ALL SELECT schemaname, matviewname, rtrim(definition, ';') FROM pg_matviews"""
 
 
 class PostgresDatabase:
@@ -290,7 +293,7 @@ class PostgresDatabase:
         self._url, self._schema = url, schema or Schema()
         self._catalog: Catalog | None = None
         self._functions: FunctionCatalog | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the language that a catalog is read with asks, too
         self._idle: list[Connection] = []
         self._open = True
         weakref.finalize(self, _close_all, self._idle)
@@ -306,7 +309,9 @@ class PostgresDatabase:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
                     reader = CatalogReader(connection)
-                    self._catalog = reader.queries.complete(reader.read(), self._schema)
+                    catalog = reader.queries.complete(reader.read(), self._schema)
+                    views = {(schema, name): sql for schema, name, sql in connection.execute(_VIEWS).fetchall() if sql}
+                self._catalog = mark_views(catalog, views, self.language, self._schema)
             return self._catalog
 
     def language(self, catalog: Catalog) -> PostgresLanguage:

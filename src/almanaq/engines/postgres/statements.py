@@ -211,9 +211,7 @@ def is_text_call(node: Tree) -> bool:
 class StatementReader:
     def __init__(self, catalog: Catalog, functions: Callable[[], FunctionCatalog]) -> None:
         self.catalog, self._functions = catalog, functions
-        self.guarded = catalog.restricted or any(
-            r.withheld or any(column.private for column in r.columns) for r in catalog.relations
-        )
+        self.guarded = catalog.is_partial or catalog.has_private
         """Whether the reader may not see all: what the system tells of all columns is then not asked."""
         self.relations: dict[tuple[str, ...], Relation] = {}
         """The relations by their names: PostgreSQL tells names from others by their case."""
@@ -231,8 +229,6 @@ class StatementReader:
         check_length(text)
         numbered = number_placeholders(text)
         tree = parse(numbered)
-        if self.catalog.restricted or any(relation.withheld for relation in self.catalog.relations):
-            allowed = frozenset()  # nobody knows what a function reads
         check = _Check(self, numbered, allowed)
         check.query(tree, frozenset())
         check.settle_operators()

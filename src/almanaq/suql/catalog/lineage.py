@@ -115,8 +115,9 @@ class _Lineage:
         if isinstance(query, exp.Subquery):
             yield from self.output(query.this, position)
         elif isinstance(query, exp.SetOperation):
-            yield from self.output(query.this, position)
-            yield from self.output(query.expression, position)
+            name = query.named_selects[position] if query.args.get("by_name") and position is not None else None
+            for side in (query.this, query.expression):
+                yield from self.output(side, position if name is None else _position(side.named_selects, name))
         elif isinstance(query, exp.Select):
             shown = query.selects
             starred = any(item.is_star for item in shown)
@@ -161,6 +162,11 @@ def private_columns_shown(tree: exp.Query, catalog: Catalog) -> tuple[str, ...]:
         return ()
     shown = _private(_Lineage(catalog).output(tree, None))
     return tuple(dict.fromkeys((*shown, *private_columns_read(tree, (), catalog))))
+
+
+def private_outputs(tree: exp.Query, catalog: Catalog) -> list[bool]:
+    """Return for each output of a query whether private columns are in what it is made of."""
+    return [bool(_private(_Lineage(catalog).output(tree, place))) for place in range(len(tree.selects))]
 
 
 def _any_private(tree: exp.Query, catalog: Catalog) -> bool:

@@ -300,6 +300,11 @@ class Catalog:
         private = any(column.private for r in (*self.relations, *self.unlisted) for column in r.columns)
         object.__setattr__(self, "has_private", private)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether the source holds more than a reader of this catalog may see."""
+        return self.restricted or any(relation.withheld for relation in self.relations)
+
     def __repr__(self) -> str:
         """Return the relations with their rows and columns, as many as fit on a screen."""
         lines = [

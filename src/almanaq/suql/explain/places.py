@@ -27,8 +27,10 @@ def errors_placed(query: str, catalog: Catalog) -> Iterator[None]:
 
 
 def _withheld(error: DatabaseError, query: str, catalog: Catalog) -> DatabaseError:
-    private = {name.lower(): f"{r.name}.{name}" for r in catalog.relations for name in r.withheld}
-    if not private or not isinstance(error, UnknownNameError):
+    named_last = sorted(catalog.relations, key=lambda r: r.location[-1].lower() in query.lower())
+    private = {name.lower(): f"{r.name}.{name}" for r in named_last for name in r.withheld}
+    unknown = isinstance(error, UnknownNameError) or isinstance(error.__cause__, UnknownNameError)
+    if not private or not unknown or not isinstance(error, QueryError):
         return error
     named = [_name(found) for found in _NAMED.finditer(str(error).partition(_OFFER)[0])]
     for table in named[:1]:  # DuckDB says of a column of a subquery that there is no such table
