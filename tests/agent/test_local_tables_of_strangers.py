@@ -681,6 +681,11 @@ def test_question_words_ask_for_who_does_it_and_for_the_day(question, part):
     assert part in (queries(PLAYS, question)[0] or "").replace("\n", " ")
 
 
+def test_a_year_tells_which_column_a_verb_means():
+    comets = {"comet": ["Ash", "Birk", "Cedar"], "discovery_year": [1898, 1898, 1911], "discovery_site": ["A", "B", "A"]}
+    assert "WHERE discovery_year = 1898" in (queries({"comets": comets}, "comets discovered in 1898")[0] or "")
+
+
 def test_who_did_most_is_offered_by_the_column_of_those_who_do():
     days = [date(2024, 1, 5), date(2024, 2, 11), date(2024, 2, 20)]
     tables = {"orders": {"order_id": [1, 2, 3], "customer": ["Ida", "Per", "Ida"], "ordered": days}}

@@ -292,8 +292,13 @@ def _add(
         unused = tuple(sentence.links.text(span) for span in sentence.unused())
         spelled = [(sentence.links.text(i), i.how.removeprefix("misspelt:")) for i in sentence.items if ":" in i.how]
         notes = tuple(f"I took “{said}” for “{meant}”." for said, meant in spelled)
-        columns = ((k, item) for k, item in enumerate(sentence.items) if item.kind == "column")
-        named = (item for k, item in columns if not any(sentence.asks_for(k, c) for c in _columns(item)))
+        dated = [t.column for t in composer.conditions.tests if t.column.kind == "date" or "year" in t.column.words]
+        named = (
+            item
+            for k, item in enumerate(sentence.items)  # a year tells, too, that "discovered" means the year of discovery
+            if item.kind == "column"
+            and not any(sentence.asks_for(k, c) or any(c is each for each in dated) for c in _columns(item))
+        )
         loose = any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named)
         found[suql] = Reading(spec, suql, probability, unused, notes, tuple(choices.reasons), certainty, loose)
 
