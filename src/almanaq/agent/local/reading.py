@@ -292,7 +292,8 @@ def _add(
         unused = tuple(sentence.links.text(span) for span in sentence.unused())
         spelled = [(sentence.links.text(i), i.how.removeprefix("misspelt:")) for i in sentence.items if ":" in i.how]
         notes = tuple(f"I took “{said}” for “{meant}”." for said, meant in spelled)
-        dated = [t.column for t in composer.conditions.tests if t.column.kind == "date" or "year" in t.column.words]
+        said = [t for t in composer.conditions.tests if sentence.items[t.place].kind in ("period", "number", "compare")]
+        dated = [t.column for t in said if t.column.kind == "date" or "year" in t.column.words]
         named = (
             item
             for k, item in enumerate(sentence.items)  # a year tells, too, that "discovered" means the year of discovery
