@@ -690,3 +690,18 @@ def test_who_did_most_is_offered_by_the_column_of_those_who_do():
     days = [date(2024, 1, 5), date(2024, 2, 11), date(2024, 2, 20)]
     tables = {"orders": {"order_id": [1, 2, 3], "customer": ["Ida", "Per", "Ida"], "ordered": days}}
     assert any("GROUP BY customer" in each for each in queries(tables, "who ordered the most?") if each)
+
+
+def test_a_moment_is_no_amount_and_what_a_column_says_no_text():
+    rings = {
+        "ring": ["a", "b", "c", "d"],
+        "catch_time": [datetime(2020, 3, d, 7) for d in (1, 2, 3, 4)],
+        "site": ["dune", "dune", "reed", "dune"],
+        "sticker": ["caught twice", "first catch", "caught twice", "no band"],
+        "remark": [f"The bird was {word}, and it flew off towards the reeds after a short rest." for word in "abcd"],
+    }
+    asked, *offered = queries({"rings": rings}, "which site had the fewest catches")
+    assert any("ORDER BY COUNT(*) ASC" in (each or "") for each in (asked, *offered))
+    assert "catch_time" not in (asked or "")
+    first = queries({"rings": rings}, "sticker says caught twice, how many?")[0]
+    assert first is None or "sticker = 'caught twice'" in first

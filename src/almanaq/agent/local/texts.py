@@ -45,6 +45,8 @@ def text_tests(sentence: Sentence, world: World, main: Relation, extra: list[exp
             continue
         if item.kind == "column" and any(getattr(n, "sureness", 0) > 0.9 for n in item.meanings):
             continue
+        if i and items[i - 1].kind == "column" and _prose_of(items[i - 1], main) is None:
+            continue  # what another column says
         first = i + 1
         while first < len(items) and sentence.text(first) in _SKIPPED:
             first += 1
