@@ -98,7 +98,8 @@ class Ranking(Figures):
         if target is not None:
             place, column = target
             sentence.take(place)
-            if meant.extreme in ("most", "least") and not column.is_measurable:
+            acts = meant.extreme != "measured" and is_verb_form(sentence.text(place))
+            if (acts or meant.extreme in ("most", "least")) and not column.is_measurable:
                 self.choices.doubt(0.6, "most of them by their number")  # "the most ordered tile"
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
