@@ -99,8 +99,9 @@ class Figures(Defined):
                 amount = after is not None and noun == "column" and self._may_be(after, lambda c: c.is_measurable)
                 k = after if amount or noun in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            rows = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
-            rows = [item for item in rows if is_plural(sentence.links.tokens[item.last - 1])]
+            values = {(span.first, span.last) for span in sentence.links.spans if span.kind == "value"}  # "kind AGENT"
+            nouns = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
+            rows = [item for item in nouns if (item.first, item.last) not in values]
             if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
                 sentence.take(k)  # "how many school districts"
                 self.choices.doubt(0.9, "a column before the rows")
