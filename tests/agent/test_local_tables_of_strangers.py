@@ -682,7 +682,11 @@ def test_question_words_ask_for_who_does_it_and_for_the_day(question, part):
 
 
 def test_a_year_tells_which_column_a_verb_means():
-    comets = {"comet": ["Ash", "Birk", "Cedar"], "discovery_year": [1898, 1898, 1911], "discovery_site": ["A", "B", "A"]}
+    comets = {
+        "comet": ["Ash", "Birk", "Cedar"],
+        "discovery_year": [1898, 1898, 1911],
+        "discovery_site": ["A", "B", "A"],
+    }
     assert "WHERE discovery_year = 1898" in (queries({"comets": comets}, "comets discovered in 1898")[0] or "")
 
 

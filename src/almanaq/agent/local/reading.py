@@ -33,7 +33,8 @@ MOST_READINGS = 3
 _MOST_MAINS, _MOST_BASES, _MOST_FLIPS = 4, 4, 12
 _UNNAMED, _LED_TO = 0.7, 0.88
 _MOST_SURE = 0.99
-_MOST_TIED = 200
+_MOST_TIED, _MOST_PLACES = 200, 20
+"""Rows that rank equally and are shown, and such that are searched for: nobody reads on in a longer list of places."""
 _CLEAR, _HOPELESS = 0.8, 0.3
 """Probabilities from which, and below which, readings are not run to see whether they give the same rows."""
 _REPEATED = 0.1
@@ -227,13 +228,14 @@ def with_ties(reading: Reading, world: World) -> Reading | None:
     first = spec.limit == 1 and spec.order
     if not first or world.run is None or any(map(has_text, spec.expressions())):
         return reading
+    most = _MOST_PLACES if is_searched(world, world.catalog.relation(spec.rows)) else _MOST_TIED
     term = spec.order[0][0]
     place = spec.groups.index(term) if term in spec.groups else len(spec.groups)
     ranked = replace(
         spec, columns=() if spec.groups else (term,), measures=(term,) if spec.groups else (), distinct=False, offset=0
     )
     try:
-        rows = world.run(write_spec(replace(ranked, limit=_MOST_TIED + 1), world.graph, world.dialect))
+        rows = world.run(write_spec(replace(ranked, limit=most + 1), world.graph, world.dialect))
     except AlmanaqError:
         return reading
     if spec.offset:  # "the second highest" is that of the rows, or of the values
@@ -242,7 +244,7 @@ def with_ties(reading: Reading, world: World) -> Reading | None:
     tied = sum(1 for _ in takewhile(lambda row: row[place] is not None and row[place] == rows[0][place], rows))
     if tied < 2:
         return reading
-    if tied > _MOST_TIED:
+    if tied > most:
         return None
     whole = replace(spec, limit=tied)
     suql = write_spec(whole, world.graph, world.dialect)
