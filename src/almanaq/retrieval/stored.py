@@ -195,10 +195,12 @@ def update_index(
             before = known.get(table.id)
             if before is None or before[2] != digest(table, recipe.fields):
                 writer.add(table)
-                added += before is None
-                stale.extend([before[:2]] if before else [])
-                had = _list_filled(index.segments[before[0]].table(before[1])) if before else set[str]()
-                emptied |= had.intersection(table.header) - _list_filled(table)
+                if before is None:
+                    added += 1
+                else:
+                    stale.append(before[:2])
+                    had = _list_filled(index.segments[before[0]].table(before[1]))
+                    emptied |= had.intersection(table.header) - _list_filled(table)
             if progress is not None:
                 progress(number, len(corpus))
         gone = [place[:2] for table, place in known.items() if table not in seen]

@@ -18,7 +18,7 @@ from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.sentence import DOING
+from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
@@ -499,7 +499,7 @@ class Composer(Ranking):
         verbs = any(item.how == "verb" for item in self.sentence.items)
         plural = any(item.how == "plural" for item in self.sentence.items)  # "the doctors"
         people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
-        people |= named[0].words[-1].endswith(DOING) and named[0].column.type == "text"
+        people |= names_doers(named[0])
         if not (asks or self.searches or plural or first == "whose" or (first == "who" and people)):
             self.choices.doubt(0.6, "nothing says what is asked for")
         said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}

@@ -71,8 +71,8 @@ class Presence:
                 options.append((column, sure * reach))
         if not options:
             return None
-        if any(doers := [self.sentence.asks_doer(i, column) for column, _ in options]):
-            options = [option for option, does in zip(options, doers, strict=True) if does]
+        doers = [(column, weight) for column, weight in options if self.sentence.asks_doer(i, column)]
+        options = doers or options
         asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
         options = [(c, w * (1.4 if asked & {*c.words, c.kind} else 1.0)) for c, w in options] if asked else options
         before = self.sentence.items[i - 1] if i else None
@@ -91,7 +91,7 @@ class Presence:
         named = word.startswith("who") and any(item.kind != "silent" for item in self.sentence.items[1:i])
         if role == "shown" and not answers.get(word, fits_word or named):
             self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
-        elif role == "shown" and span.how in ("root", "synonym") and not (asked or self.sentence.asks_doer(i, chosen)):
+        elif role == "shown" and span.how in ("root", "synonym") and not (asked or doers):
             self.choices.doubt(0.8, f"{chosen.name} by another word")
         if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
             self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"

@@ -11,7 +11,7 @@ from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.link import Links
 from almanaq.agent.linking.spans import Span
 
-DOING = ("er", "or", "ist", "ant", "ent", "ee")
+_DOING = ("er", "or", "ist", "ant", "ent", "ee")
 """How nouns end that say who does something."""
 _BREAKS = frozenset((",", ";", "?", ".", "!", ":"))
 _ALL = frozenset("all any every everyone everybody everything many".split())
@@ -19,7 +19,7 @@ _ALL = frozenset("all any every everyone everybody everything many".split())
 
 def names_doers(column: LinkedColumn) -> bool:
     """Return whether a column is called by those who do something: `writer`, `customer`."""
-    return column.kind == "text" and column.words[-1].endswith(DOING)
+    return column.kind == "text" and column.words[-1].endswith(_DOING)
 
 
 class Sentence:

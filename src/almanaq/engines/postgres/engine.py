@@ -310,7 +310,8 @@ class PostgresDatabase:
                     connection.read_only = True
                     reader = CatalogReader(connection)
                     catalog = reader.queries.complete(reader.read(), self._schema)
-                    views = {(schema, name): sql for schema, name, sql in connection.execute(_VIEWS).fetchall() if sql}
+                    listed = connection.execute(_VIEWS).fetchall() if catalog.has_private else []
+                views = {(schema, name): sql for schema, name, sql in listed if sql}
                 self._catalog = mark_views(catalog, views, self.language, self._schema)
             return self._catalog
 
