@@ -320,7 +320,16 @@ def test_what_nothing_is_to_be_is_denied(hotels: almanaq.Connection, said: str, 
     assert names(chat.ask(said.format(step))) == fits
 
 
-@pytest.mark.parametrize("said", ["how many are left?", "how many would that be?", "so how many is that?"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "how many are left?",
+        "how many would that be?",
+        "so how many is that?",
+        "how many is that in total",
+        "How many places are we talking about?",
+    ],
+)
 def test_what_was_found_is_counted(hotels: almanaq.Connection, said: str) -> None:
     chat = hotels.chat()
     chat.ask("hotels in Salem")
@@ -334,10 +343,121 @@ def test_a_value_that_is_fine_too_is_another_one(hotels: almanaq.Connection, sai
     assert names(chat.ask(said)) == {row["name"] for row in ROWS if {"spa", "golf"} & set(row["styles"])}
 
 
-def test_what_stands_instead_of_a_value_replaces_it(hotels: almanaq.Connection) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "golf instead of spa",
+        "golf rather than spa?",
+        "maybe golf would be better than spa",
+        "he doesn't like spa... maybe golf?",
+        "not spa, sorry. I meant golf",
+        "golf hotels, not spa",
+        "I'd prefer golf over spa",
+        "How about golf? We had spa last year",
+        "no? Then golf.",
+        "Fine, back to golf",
+    ],
+)
+def test_what_stands_instead_of_a_value_replaces_it(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels in New Haven")
+    fits = {row["name"] for row in ROWS if "golf" in row["styles"] and row["location"] == "New Haven"}
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize("said", ["spa or golf", "both spa and golf", "spa, golf"])
+def test_values_that_stand_together_replace_nothing(hotels: almanaq.Connection, said: str) -> None:
     chat = hotels.chat()
     chat.ask("all spa hotels")
-    assert names(chat.ask("golf instead of spa")) == {row["name"] for row in ROWS if "golf" in row["styles"]}
+    suql = chat.ask(said).suql or ""
+    assert "spa" in suql
+    assert "golf" in suql
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "doesnt have to be cheap",
+        "ok it isnt important whether it's cheap",
+        "the price is not an issue: family though",
+        "family. Never mind the price, we won the lottery",
+        "what if its not cheap, just family",
+        "it can be without the cheap",
+    ],
+)
+def test_a_condition_is_given_up(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all cheap family hotels in Salem")
+    fits = {row["name"] for row in ROWS if row["location"] == "Salem" and "family" in row["styles"]}
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize("said", ["It can be a hotel in any of the cities, we have a car", "in any of the two cities"])
+def test_any_of_the_values_is_each(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all golf hotels in Salem")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if "golf" in row["styles"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "with bread they bake themselves",
+        "it's for the kids, they should be happy there",
+        "Could we also see the sea from there?",
+        "any quiet ones among those?",
+        "do they have parking?",
+    ],
+)
+def test_what_narrows_goes_on_from_the_search(restaurants: almanaq.Connection, said: str) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in San Francisco")
+    suql = chat.ask(said).suql or ""
+    assert "'thai' = ANY(cuisines) AND location = 'San Francisco' AND answer(" in suql
+
+
+@pytest.mark.parametrize("point", ["which of these is the best rated?", "phone of the first?", "is Elm Lodge loud?"])
+@pytest.mark.parametrize("said", ["family ones", "do you have more?", "can you name a few more?"])
+def test_a_turn_about_one_row_ends_no_search(hotels: almanaq.Connection, point: str, said: str) -> None:
+    def play(*turns: str) -> str | None:
+        chat = hotels.chat()
+        return [chat.ask(turn).suql for turn in turns][-1]
+
+    assert play("hotels in Salem", point, said) == play("hotels in Salem", said)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("takes bookings?", "takes bookings?"),
+        ("is there a pool?", "is there a pool?"),
+        ("and the service?", "the service?"),
+        ("and their number please, I'll give them a ring", "phone"),
+    ],
+)
+def test_what_follows_about_one_row_is_asked_of_it(restaurants: almanaq.Connection, said: str, shown: str) -> None:
+    chat = restaurants.chat()
+    first = chat.ask("Thai restaurants in San Francisco").rows[0][0]
+    assert chat.ask("what is the address of the first one?").rows[0][0] == first
+    reply = chat.ask(said)
+    assert [row[0] for row in reply.rows] == [first]
+    assert shown in (reply.suql or "")
+
+
+@pytest.mark.parametrize(
+    "said", ["on which street is the last one?", "how do I get to the last one, whats the address"]
+)
+def test_the_way_to_a_row_is_its_address(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    reply = chat.ask(said)
+    assert names(reply) == {NAMES[5]}
+    assert column(reply, "address") == [ROWS[5]["address"]]
+
+
+def test_what_is_known_of_a_row_is_told(hotels: almanaq.Connection) -> None:
+    assert names(hotels.ask("What do you know about Elm Lodge?")) == {"Elm Lodge"}
+    assert "columns" in hotels.ask("What do you know?").answer
 
 
 def test_a_turn_drops_one_thing_and_asks_for_another(hotels: almanaq.Connection) -> None:

@@ -158,7 +158,7 @@ _ASK = re.compile(
     r"(?:what|which questions?|what (?:kind|sort) of (?:things|questions)) (?:can|could|may) i (?:ask|query|know)\b.*"
     r"|what (?:is|'s) (?:in|inside) (?:here|this|the (?:data|file|database|table|source))\b.*"
     r"|what (?:data|information) (?:do you have|is there|is here|is available)\b.*"
-    r"|what do you know\b.*|describe (?:the )?(?:data|source|database|schema)\b.*"
+    r"|what do you know(?! about (?!(?:this|the|your)\b))\b.*|describe (?:the )?(?:data|source|database|schema)\b.*"
     r"|(?:show me |what is )?(?:the )?schema[?.! ]*"
 )
 _MOST_COLUMNS, _MOST_TABLES = 40, 30

@@ -13,11 +13,12 @@ from sqlglot import exp
 from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.words import fold
+from almanaq.agent.linking.words import fold, restore_apostrophes
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
 from almanaq.agent.local.turns.followups import goes_on, last_query, merge
+from almanaq.agent.local.turns.merging import put_right
 from almanaq.agent.local.turns.recall import recall
 from almanaq.agent.local.turns.references import PLACES, refers, turn_pattern
 from almanaq.agent.local.turns.shown import names_anything
@@ -116,7 +117,7 @@ class LocalDialogue:
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
         """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
-        question = turn_pattern("asides").sub("", question[:_LONGEST])
+        question = turn_pattern("asides").sub("", restore_apostrophes(question[:_LONGEST]))
         if failures:
             return Parsed("no_query")
         begun = [i for i, turn in enumerate(history, 1) if turn_pattern("restart").search(turn.question)]
@@ -156,10 +157,12 @@ class LocalDialogue:
         alone = read(question, world)
         best = alone[0] if alone else None
         sure = best if best is not None and best.probability >= self._least(best, world) else None
+        kind: TurnKind = "new"
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
         names_row = sure is not None and self._names_its_row(sure, world)
         refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
+        refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
@@ -179,7 +182,7 @@ class LocalDialogue:
             if opens and merged is not None and whole is not None and merged.suql == whole.suql:
                 merged = None  # it says the same alone
             if merged is not None and not (opens or lost) and merged.probability >= self._least(merged, world):
-                kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
+                kind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
@@ -188,7 +191,8 @@ class LocalDialogue:
             return self._offer(question, alone, world)
         idle = sure is not None and _searches(sure, world) and bool(sure.unused) and not sure.spec.conditions
         if sure is not None and not idle and (tied := with_ties(sure, world)) is not None:
-            return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
+            kind = "detail" if names_row and last is not None else "new"
+            return Parsed("query", tied.suql, kind=kind, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
 
     def _answer_first(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:
@@ -261,6 +265,7 @@ def _is_part(question: str, world: World, *, searched: bool = False) -> bool:
     """Return whether a turn is no question of its own: it neither asks nor names rows ("in Bern?", "cheap ones")."""
     first, names = _opening(question, world, searched=searched)
     asking = _QUESTION_WORDS if searched else _BEGINNINGS
+    names &= first != "no"  # "no cafes"
     return first not in asking and not names and (searched or len(world.link(question).tokens) <= _FEW)
 
 

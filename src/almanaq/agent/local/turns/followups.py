@@ -28,6 +28,7 @@ from almanaq.agent.local.turns.merging import (
     list_kinds_as_rows,
     list_rows,
     merge_conditions,
+    names_row,
     put_right,
     replace_parts,
     without,
@@ -38,7 +39,7 @@ from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
-_PARTS = re.compile(r"[,.;]\s+(?:(?:so|and|but|then)\s+)?")
+_PARTS = re.compile(r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|\s+(?=as long as\b)")
 _GOES_ON = ("goes_on", "another", "gives_up", "drop", "count", "first", "sort", "most", "rest")
 
 
@@ -186,12 +187,16 @@ def _give_up(turn: FollowUp) -> Edit | None:
     for part in parts:
         gives_up = turn_pattern("gives_up").search(part) is not None
         dropped = without(part, spec, turn.world) if gives_up or turn_pattern("drop").search(part) else None
+        if not gives_up and part.casefold().startswith("any ") and turn.conditions_named(part).conditions:
+            dropped = None  # "any golf hotel is fine"
+        reason = spec is not turn.spec and turn_pattern("reason").search(part)
         spec = dropped or spec  # what gives up nothing that was asked for changes nothing
-        others += [] if dropped or gives_up else [part]
+        others += [] if dropped or gives_up or reason else [part]
     if others == parts:
         return None
     rest = ", ".join(others)
-    found = _exchange(replace(turn, said=rest, spec=spec)) if rest else None
+    left = replace(turn, said=rest, spec=spec)
+    found = compare_with_shown(left) or _exchange(left) if rest else None
     return found or Edit(spec, unused=(rest,) if rest else ())
 
 
@@ -214,9 +219,10 @@ def _ask_of_shown(turn: FollowUp) -> Edit | None:
 def _exchange(turn: FollowUp) -> Edit | None:
     """The last query with what a turn names in the place of what is of the same kind."""
     spec, world = turn.spec, turn.world
-    short = turn_pattern("instead").sub(" ", turn.said).strip(" ,")
+    turn = replace(turn, said=put_right(turn.said, spec, world))
+    short = turn_pattern("asides").sub("", turn_pattern("instead").sub(" ", turn.said).strip(" ,"))
     short = turn_pattern("cues").sub("", short).strip() or short
-    short, year_is_sure = fill_year(put_right(short, spec, world), spec, world)
+    short, year_is_sure = fill_year(short, spec, world)
     best = turn.read(short)
     if best is None:
         return None
@@ -229,8 +235,8 @@ def _exchange(turn: FollowUp) -> Edit | None:
         new = replace(new, measures=(aggregate(function, column),))
     conditions = merge_conditions(spec, new, world, keeps=turn.match("keeps") is not None and not turn.match("either"))
     equal = [(c, world.column_of(c)) for c in conditions if isinstance(c, exp.EQ) and not has_text(c)]
-    names = [c for c, col in equal if col is not None and col.relation.name == spec.rows and world.is_unique(col)]
-    one = [c for c in names if new.conditions and c not in new.conditions]  # more is said than the name of one row
+    old = (c for c in conditions if new.conditions and c not in new.conditions)
+    one = [c for c in old if names_row(c, spec.rows, world)]  # more is said than the name of one row
     gone = [*one, *(c for c, col in equal if col is not None and plain(col) in new.groups)]
     merged = spec.with_conditions(c for c in conditions if c not in gone)
     which = spec.measures == (count(),) and turn.match("which") is not None
