@@ -535,3 +535,61 @@ def test_a_noun_alone_is_a_wish_after_a_search(restaurants: almanaq.Connection) 
 @pytest.mark.parametrize("said", ["well rated", "highly rated", "well reviewed"])
 def test_what_is_praised_comes_first_by_its_rating(hotels: almanaq.Connection, said: str) -> None:
     assert "ORDER BY rating DESC" in (hotels.ask(f"{said} hotels").suql or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [
+        ("moderate at most", {"cheap", "moderate"}),
+        ("That sounds lovely, but nothing too expensive please, moderate at most", {"cheap", "moderate"}),
+        ("not expensive though, moderate or cheap", {"cheap", "moderate"}),
+        ("not expensive, moderate", {"moderate"}),
+        ("not cheap, luxury or expensive", {"expensive", "luxury"}),
+        ("expensive at least", {"expensive", "luxury"}),
+        ("nothing too expensive", {"cheap", "moderate"}),
+    ],
+)
+def test_steps_are_bounded_in_other_words(hotels: almanaq.Connection, said: str, fits: set[str]) -> None:
+    chat = hotels.chat()
+    chat.ask("all hotels")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if row["price"] in fits}
+
+
+@pytest.mark.parametrize("said", ["golf hotels in Atlantis", "a nice golf hotel near the Matterhorn in San Atlantis"])
+def test_a_place_that_is_unknown_is_not_left_out(hotels: almanaq.Connection, said: str) -> None:
+    reply = hotels.ask(said)
+    assert not reply.rows
+    assert "Atlantis" in reply.answer
+
+
+@pytest.mark.parametrize(
+    "said", ["What is the difference between Finnish and Turkish spa?", "how do I say spa in Finnish?"]
+)
+def test_what_is_asked_of_the_world_searches_nothing(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    assert chat.ask(said).suql is None
+
+
+@pytest.mark.parametrize("said", ["no golf or ski hotels", "What would there be in Salem?", "What is there in Salem?"])
+def test_what_names_one_thing_goes_on_from_the_search(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("quiet stay hotels in New Haven")
+    suql = chat.ask(said).suql or ""
+    assert "'quiet stay' = ANY(styles)" in suql
+    assert "Salem" in suql or "NOT" in suql
+
+
+@pytest.mark.parametrize(
+    ("said", "test"),
+    [
+        ("anything with a higher rating than these?", "rating > (SELECT MAX(rating) FROM hotels WHERE id = 2)"),
+        ("something cheaper than those?", "< (SELECT MIN(CASE price"),
+    ],
+)
+def test_what_is_more_than_those_shown(hotels: almanaq.Connection, said: str, test: str) -> None:
+    chat = hotels.chat()
+    chat.ask("moderate hotels in New Haven")
+    suql = chat.ask(said).suql or ""
+    assert test in suql
+    assert "location = 'New Haven'" in suql

@@ -245,7 +245,7 @@ def _exchange(turn: FollowUp) -> Edit | None:
     merged = (of_rows and list_rows(merged, world)) or list_kinds_as_rows(merged, new, world)
     made = replace_parts(merged, new, world)
     named = new.conditions or new.measures or new.groups or new.order or new.columns
-    if made is None or made == spec or not named:
+    if made is None or not named or (made == spec and not (turn.is_search and new.conditions)):
         return None
     if function is not None:
         unused = [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import Measured, english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.linking.words import fold, singular
+from almanaq.agent.linking.words import fold, singular, stem
 from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.reading import read
 from almanaq.agent.local.spec import QuerySpec, answer, columns_in, compared, has_item, plain, read_spec, write_spec
@@ -223,13 +223,20 @@ def _leave_out_shown(turn: FollowUp) -> QuerySpec | None:
 
 
 def less_or_more(said: str) -> tuple[Measured, bool] | None:
-    """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    """Return what a comparative measures, and whether less of it is wanted; None where it says of other things than."""
+    said, than_shown = turn_pattern("than_shown").subn("", said)
     if re.search(r"\b(?:than|or)\b", said):
         return None  # it says with what it compares
     for match in turn_pattern("comparative").finditer(said):  # as it is written: "Easter Island" compares nothing
         word = fold(match["er"] or match["base"])
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
+        noun = match["base"] or said[match.end() :].strip().split(" ")[0]
+        if than_shown and noun:
+            measured = (
+                (stem(fold(noun)), word != "lower"),
+                *(measured or ()),
+            )  # "more reviews than these", "a higher rating than those"
         if measured:
             return measured, bool(match["less"])
     return None
