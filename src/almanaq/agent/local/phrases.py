@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.english import SPELLED
 from almanaq.agent.linking.words import Token, singular, stems, word_set
 from almanaq.suql.catalog.relations import Catalog
 from almanaq.text.words import without_small
@@ -216,7 +217,7 @@ def content(use: TokenUse, i: int) -> bool:
     if not use.free(i, i + 1):
         return False
     folded, words = use.folded(i), search_words()
-    cues = words.owning | words.negations | words.glue | words.quality | words.ignored
+    cues = words.owning | words.negations | words.unable | words.glue | words.quality | words.ignored
     if i < len(use.used) and use.used[i] == AMOUNT:
         return True
     return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
@@ -233,7 +234,7 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     matter = _longest_run(words, use.domain)
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
-    dish = dish and not search_words().is_adjective(use.folded(first)) and len(matter) < 2
+    dish = dish and not search_words().is_adjective(use.folded(first)) and not matter
     cue = "serve" if dish and cue == "can" else cue  # "where can I get dosa?"
     if not wanted and use.domain.matters.get(("no", *matter), ("", False))[1]:
         wanted = True  # "without gluten" asks for what has none
@@ -258,7 +259,7 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
 def _names_company(use: TokenUse, said: set[str]) -> bool:
     """Return whether words say only for whom or when: "for a business lunch" asks for nothing that texts tell."""
     known = use.domain.occasions | use.domain.companions | search_words().glue | search_words().ignored
-    return all(_stem_in(word, known) or word.isdigit() or search_words().is_adjective(word) for word in said)
+    return all(_stem_in(word, known) or word.isdigit() or word in SPELLED or search_words().is_adjective(word) for word in said)
 
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
