@@ -415,3 +415,31 @@ def test_a_noun_alone_is_a_wish_after_a_search(restaurants: almanaq.Connection) 
 @pytest.mark.parametrize("said", ["well rated", "highly rated", "well reviewed"])
 def test_what_is_praised_comes_first_by_its_rating(hotels: almanaq.Connection, said: str) -> None:
     assert "ORDER BY rating DESC" in (hotels.ask(f"{said} hotels").suql or "")
+
+
+@pytest.mark.parametrize(
+    "told", ["My sister is a dentist.", "We're six old colleagues.", "Our train leaves from the main station."]
+)
+def test_what_an_asker_tells_of_people_is_no_wish(restaurants: almanaq.Connection, told: str) -> None:
+    plain = restaurants.ask("Quiet Thai places in San Francisco").suql
+    assert restaurants.ask(f"{told} Quiet Thai places in San Francisco").suql == plain
+
+
+@pytest.mark.parametrize("said", ["without gluten", "for people who can't eat gluten"])
+def test_what_lacks_something_may_be_what_is_wanted(restaurants: almanaq.Connection, said: str) -> None:
+    suql = restaurants.ask(f"Thai restaurants with dishes {said}").suql or ""
+    assert "gluten?') = 'Yes'" in suql
+
+
+def test_company_alone_is_no_wish(restaurants: almanaq.Connection) -> None:
+    plain = restaurants.ask("Quiet Thai places").suql
+    assert restaurants.ask("Quiet Thai places for four friends").suql == plain
+    assert "answer(reviews" in (restaurants.ask("Thai places for a big group").suql or "")
+
+
+def test_a_known_matter_is_asked_of_reviews_though_it_names_food(restaurants: almanaq.Connection) -> None:
+    suql = restaurants.ask("Restaurants in Cupertino with a cheesecake for her birthday").suql or ""
+    assert "answer(reviews, " in suql
+    assert "popular_dishes, 'does this restaurant serve biryani?'" in (
+        restaurants.ask("Where in Sunnyvale can I get biryani?").suql or ""
+    )

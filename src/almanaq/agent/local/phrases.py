@@ -67,7 +67,11 @@ def _packs() -> tuple[Domain, ...]:
             each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
         }
         parts = ((name, part, each) for part in ("weak", "ask_not", "ask") for name, each in known.items())
-        matters = {without_small(stems(said)): (name, part != "ask_not") for name, part, each in parts for said in each.get(part, ())}
+        matters = {
+            without_small(stems(said)): (name, part != "ask_not")
+            for name, part, each in parts
+            for said in each.get(part, ())
+        }
         found.append(Domain(serving=data["serving"], matters=matters, **lists))
     return tuple(found)
 
@@ -250,7 +254,11 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     told = "i we" if matter else "i we i'm we're"
     if not cue and use.folded(first - 1) in told.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
-    if not matter and use.domain.matters and (use.tells(first) or (cue == "for" and _names_company(use, said))):
+    if (
+        not matter
+        and use.domain.matters
+        and (use.tells(first) or (cue in ("", "for", "with") and _names_company(use, said)))
+    ):
         return None
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
@@ -258,8 +266,11 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
 
 def _names_company(use: TokenUse, said: set[str]) -> bool:
     """Return whether words say only for whom or when: "for a business lunch" asks for nothing that texts tell."""
-    known = use.domain.occasions | use.domain.companions | search_words().glue | search_words().ignored
-    return all(_stem_in(word, known) or word.isdigit() or word in SPELLED or search_words().is_adjective(word) for word in said)
+    company, words = use.domain.occasions | use.domain.companions, search_words()
+    others = [word for word in said if not _stem_in(word, company)]
+    beside = words.glue | words.ignored | SPELLED.keys()
+    told = all(word in beside or word.isdigit() or words.is_adjective(word) for word in others)
+    return len(others) < len(said) and told
 
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
