@@ -443,3 +443,8 @@ def test_a_known_matter_is_asked_of_reviews_though_it_names_food(restaurants: al
     assert "popular_dishes, 'does this restaurant serve biryani?'" in (
         restaurants.ask("Where in Sunnyvale can I get biryani?").suql or ""
     )
+
+
+def test_who_has_something_is_a_place(restaurants: almanaq.Connection) -> None:
+    asked = restaurants.ask("Who has live music in Palo Alto?").suql or ""
+    assert "location = 'Palo Alto' AND answer(reviews, " in asked

@@ -153,7 +153,7 @@ class SearchWords:
 
     def is_adjective(self, word: str) -> bool:
         """Guess whether a word is an adjective, by a short list and by its ending."""
-        if word in self.not_adjectives:
+        if word in self.not_adjectives or word.endswith("ment"):
             return False
         return word in self.adjectives or word.endswith(self.adjective_endings)
 
