@@ -24,7 +24,7 @@ from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(
-    r"\s*(?:what(?:'s| is| are| was| does)|why|who(?! (?:has|does|serves?|makes?)\b)|how (?:do|does|did|to|can))\b",
+    r"\s*(?:what(?:'s| is| are| was| does)|why|who(?! (?:has|serves?|makes?)\b)|how (?:do|does|did|to|can))\b",
     re.I,
 )
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
