@@ -593,3 +593,36 @@ def test_what_is_more_than_those_shown(hotels: almanaq.Connection, said: str, te
     suql = chat.ask(said).suql or ""
     assert test in suql
     assert "location = 'New Haven'" in suql
+
+
+@pytest.mark.parametrize(
+    "told", ["My sister is a dentist.", "We're six old colleagues.", "Our train leaves from the main station."]
+)
+def test_what_an_asker_tells_of_people_is_no_wish(restaurants: almanaq.Connection, told: str) -> None:
+    plain = restaurants.ask("Quiet Thai places in San Francisco").suql
+    assert restaurants.ask(f"{told} Quiet Thai places in San Francisco").suql == plain
+
+
+@pytest.mark.parametrize("said", ["without gluten", "for people who can't eat gluten"])
+def test_what_lacks_something_may_be_what_is_wanted(restaurants: almanaq.Connection, said: str) -> None:
+    suql = restaurants.ask(f"Thai restaurants with dishes {said}").suql or ""
+    assert "gluten?') = 'Yes'" in suql
+
+
+def test_company_alone_is_no_wish(restaurants: almanaq.Connection) -> None:
+    plain = restaurants.ask("Quiet Thai places").suql
+    assert restaurants.ask("Quiet Thai places for four friends").suql == plain
+    assert "answer(reviews" in (restaurants.ask("Thai places for a big group").suql or "")
+
+
+def test_a_known_matter_is_asked_of_reviews_though_it_names_food(restaurants: almanaq.Connection) -> None:
+    suql = restaurants.ask("Restaurants in Cupertino with a cheesecake for her birthday").suql or ""
+    assert "answer(reviews, " in suql
+    assert "popular_dishes, 'does this restaurant serve biryani?'" in (
+        restaurants.ask("Where in Sunnyvale can I get biryani?").suql or ""
+    )
+
+
+def test_who_has_something_is_a_place(restaurants: almanaq.Connection) -> None:
+    asked = restaurants.ask("Who has live music in Palo Alto?").suql or ""
+    assert "location = 'Palo Alto' AND answer(reviews, " in asked
