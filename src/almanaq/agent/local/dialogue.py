@@ -19,7 +19,7 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
-from almanaq.agent.local.turns.followups import goes_on, last_query, merge
+from almanaq.agent.local.turns.followups import goes_on, last_query, merge, offered_search
 from almanaq.agent.local.turns.merging import put_right
 from almanaq.agent.local.turns.recall import recall
 from almanaq.agent.local.turns.references import PLACES, refers, turn_pattern
@@ -170,6 +170,7 @@ class LocalDialogue:
         refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
         refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
+        lost &= offered_search(history, world) is None
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
         if lost and speaks_of:  # "their" after "only the overdue ones", which was not understood, are those

@@ -79,7 +79,9 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 
 
 def last_query(history: Sequence[Turn], world: World) -> QuerySpec | None:
-    """Return the query that was answered last; details of a row do not count as one."""
+    """Return the query that was answered last, or alone was offered since; details of a row do not count as one."""
+    if (offered := offered_search(history, world)) is not None:
+        return offered
     for turn in reversed(history):
         suql = turn.meant or turn.suql
         if turn.status in ("failed", "clarify", "no_query") or not suql or turn.kind == "detail":
@@ -88,6 +90,14 @@ def last_query(history: Sequence[Turn], world: World) -> QuerySpec | None:
         if spec is not None and (relation := world.catalog.find(spec.rows)) is not None:
             return spec if is_searched(world, relation) else _without_ties(spec, history, world)
     return None
+
+
+def offered_search(history: Sequence[Turn], world: World) -> QuerySpec | None:
+    """Return the one search that the last turn offered: "golf in Atlantis" without Atlantis, before "in Salem then"."""
+    offered = history[-1].offered if history and history[-1].status == "clarify" else ()
+    spec = read_spec(offered[0], world.dialect) if len(offered) == 1 else None
+    searched = spec is not None and bool(spec.tests) and is_searched(world, world.catalog.relation(spec.rows))
+    return spec if searched else None
 
 
 def _without_ties(spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
@@ -186,12 +196,14 @@ def _give_up(turn: FollowUp) -> Edit | None:
     spec, parts, others = turn.spec, _PARTS.split(turn.said), []
     for part in parts:
         gives_up = turn_pattern("gives_up").search(part) is not None
-        dropped = without(part, spec, turn.world) if gives_up or turn_pattern("drop").search(part) else None
-        if not gives_up and part.casefold().startswith("any ") and turn.conditions_named(part).conditions:
-            dropped = None  # "any golf hotel is fine"
+        names = not gives_up and turn.conditions_named(part).conditions  # "any golf hotel is fine"
+        said = gives_up or turn_pattern("drop").search(part) is not None
+        dropped = (
+            without(part, spec, turn.world) if said and not (names and part.casefold().startswith("any ")) else None
+        )
         reason = spec is not turn.spec and turn_pattern("reason").search(part)
         spec = dropped or spec  # what gives up nothing that was asked for changes nothing
-        others += [] if dropped or gives_up or reason else [part]
+        others += [] if dropped or reason or (said and not names) else [part]
     if others == parts:
         return None
     rest = ", ".join(others)
@@ -219,14 +231,14 @@ def _ask_of_shown(turn: FollowUp) -> Edit | None:
 def _exchange(turn: FollowUp) -> Edit | None:
     """The last query with what a turn names in the place of what is of the same kind."""
     spec, world = turn.spec, turn.world
-    turn = replace(turn, said=put_right(turn.said, spec, world))
+    whole, turn = turn.said, replace(turn, said=put_right(turn.said, spec, world))
     short = turn_pattern("asides").sub("", turn_pattern("instead").sub(" ", turn.said).strip(" ,"))
     short = turn_pattern("cues").sub("", short).strip() or short
     short, year_is_sure = fill_year(short, spec, world)
     best = turn.read(short)
     if best is None:
         return None
-    new, guessed = join_alternatives(turn.said, spec, best.spec)
+    new, guessed = join_alternatives(whole, spec, best.spec)
     cover = next(iter(world.link(short).covers), ())
     functions = [span.meanings[0] for span in cover if span.kind == "aggregate"]  # "and the average?"
     column = world.column_of(spec.measures[-1]) if spec.measures and not new.measures else None
@@ -239,7 +251,7 @@ def _exchange(turn: FollowUp) -> Edit | None:
     one = [c for c in old if names_row(c, spec.rows, world)]  # more is said than the name of one row
     gone = [*one, *(c for c, col in equal if col is not None and plain(col) in new.groups)]
     merged = spec.with_conditions(c for c in conditions if c not in gone)
-    which = spec.measures == (count(),) and turn.match("which") is not None
+    which = spec.measures == (count(),) and turn.match("lists") is not None
     columns = new.columns and any(span.kind == "column" for span in cover)  # not all that a row is shown with
     of_rows = spec.measures and not spec.groups and not new.gives_figures and (which or columns or new.order)
     merged = (of_rows and list_rows(merged, world)) or list_kinds_as_rows(merged, new, world)

@@ -200,7 +200,7 @@ def _asks_row(question: str, history: Sequence[Turn], world: World) -> bool:
     last = history[-1] if history else None
     if last is None or last.kind != "detail" or last.shown is None or len(last.shown.keys) != 1:
         return False
-    links = world.link(question)
+    links = world.link(re.sub(r"\b(can|could|may|must|should) one\b", r"\1 we", question, flags=re.IGNORECASE))
     cover = links.covers[0] if links.covers else ()
     spans = {s.kind for s in cover if s.how != "part"} & {"table", "value", "number", "compare"}
     names = spans or any(t.folded in search_words().entity_words | {"any"} for t in links.tokens)
