@@ -15,10 +15,7 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold, stem, stems
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 
-_PRAISE = (
-    "great|perfect|cool|awesome|nice|super|lovely|wonderful|excellent|brilliant|fantastic|amazing|good|fine|helpful"
-    "|useful|interesting"
-)
+_PRAISE = "great|perfect|cool|awesome|nice|super|lovely|wonderful|excellent|brilliant|amazing|good|fine|helpful|useful"
 Kind = Literal["greeting", "thanks", "goodbye", "about", "language", "acknowledgement", "empty"]
 
 _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
@@ -41,8 +38,8 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
         "goodbye",
         (
             r"(good ?bye|bye( bye)?|see you( later| soon)?|good night|that is all|i am done|quit|exit)"
-            r"( i need| then| now| thanks| thank you| for (now|today))*|(wish me|good) luck",
-            r"have a (good|nice|great|lovely) (day|evening|night|weekend|one|time)",
+            r"( i need| then| now| thanks| thank you| for (now|today))*|(wish me|good) luck"
+            r"|have a (good|nice|great|lovely) (day|evening|night|weekend|one|time)",
         ),
     ),
     (
@@ -63,7 +60,7 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (
         "acknowledgement",
         (
-            rf"(?:h+m+ )*(ok|okay|{_PRAISE}|yes|no|sure|alright|got it|sounds good|i see|wow|never ?mind|lol|haha)"
+            rf"(?:h+m+ )*(ok|okay|{_PRAISE}|yes|no|sure|alright|got it|sounds good|i see|wow|never ?mind|lol)"
             r"( ok| okay| great| then| that is all)*",
             r"((you|that|this|it) )?((have|has|is|are|was|been|sounds|looks|so|very|really|such|a|an|of) )+"
             rf"(({_PRAISE})( help)?|help)",

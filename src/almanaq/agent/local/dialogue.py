@@ -56,7 +56,6 @@ _QUESTION_WORDS = frozenset("which what who whom whose where when why how".split
 _BEGINNINGS = _QUESTION_WORDS | frozenset("list show give find number average total count top name".split())
 """Words that begin a question of its own."""
 _CLAUSE = re.compile(r"[^,.!;?]+[,.!;]+\s*(?:but |and )?(?=\w)", re.IGNORECASE)
-_PLACED = frozenset(("in", "near", "around", "at"))
 _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
 )
@@ -163,7 +162,6 @@ class LocalDialogue:
         alone = read(question, world)
         best = alone[0] if alone else None
         sure = best if best is not None and self._is_answer(question, best, world) else None
-        kind: TurnKind = "new"
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
         names_row = sure is not None and self._names_its_row(sure, world)
@@ -187,7 +185,7 @@ class LocalDialogue:
             if opens and merged is not None and whole is not None and merged.suql == whole.suql:
                 merged = None  # it says the same alone
             if merged is not None and not (opens or lost) and self._is_answer(question, merged, world):
-                kind = "detail" if "detail" in merged.reasons else "new"
+                kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
@@ -302,12 +300,10 @@ def _opening(question: str, world: World, *, searched: bool = False) -> tuple[st
 def _misses_its_point(question: str, reading: Reading, world: World) -> bool:
     """Return whether a search leaves out a place, "in Atlantis", or what is asked of no rows: "who invented sushi?"."""
     words = [token.folded for token in world.link(question).tokens]
-    unused = (
-        {word for each in reading.unused for word in fold(each).split()} - english().silent - search_words().ignored
-    )
-    asks = words[0] in ("what", "when", "why", "how") and bool(unused)
+    unused = {*fold(" ".join(reading.unused)).split()} - english().silent - search_words().ignored
     names = search_words().entity_words & {*words} or _opening(question, world, searched=True)[1]
-    return (asks and not names) or any(w in unused and before in _PLACED for before, w in itertools.pairwise(words))
+    placed = (w for before, w in itertools.pairwise(words) if before in ("in", "near", "around", "at"))
+    return (bool(unused) and (words[0] in ("what", "when", "why", "how") and not names)) or bool(unused & {*placed})
 
 
 def _unknown(question: str, world: World) -> list[str]:

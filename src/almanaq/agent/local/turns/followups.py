@@ -96,8 +96,7 @@ def offered_search(history: Sequence[Turn], world: World) -> QuerySpec | None:
     """Return the one search that the last turn offered: "golf in Atlantis" without Atlantis, before "in Salem then"."""
     offered = history[-1].offered if history and history[-1].status == "clarify" else ()
     spec = read_spec(offered[0], world.dialect) if len(offered) == 1 else None
-    searched = spec is not None and bool(spec.tests) and is_searched(world, world.catalog.relation(spec.rows))
-    return spec if searched else None
+    return spec if spec and spec.tests and is_searched(world, world.catalog.relation(spec.rows)) else None
 
 
 def _without_ties(spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
@@ -196,11 +195,10 @@ def _give_up(turn: FollowUp) -> Edit | None:
     spec, parts, others = turn.spec, _PARTS.split(turn.said), []
     for part in parts:
         gives_up = turn_pattern("gives_up").search(part) is not None
-        names = not gives_up and turn.conditions_named(part).conditions  # "any golf hotel is fine"
+        names = not gives_up and turn.conditions_named(part).conditions
         said = gives_up or turn_pattern("drop").search(part) is not None
-        dropped = (
-            without(part, spec, turn.world) if said and not (names and part.casefold().startswith("any ")) else None
-        )
+        wants = names and part.casefold().startswith("any ")  # "any golf hotel is fine"
+        dropped = without(part, spec, turn.world) if said and not wants else None
         reason = spec is not turn.spec and turn_pattern("reason").search(part)
         spec = dropped or spec  # what gives up nothing that was asked for changes nothing
         others += [] if dropped or reason or (said and not names) else [part]

@@ -181,30 +181,28 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
 
 def _without_expletives(question: str, history: Sequence[Turn], world: World) -> str:
     """Return a turn in lower case, with blanks for "there", "it" and, in a search, "she", which mean no row."""
-    said = turn_pattern("expletive").sub(_blank, fold(question))
+
+    def blank(name: str, said: str) -> str:
+        return turn_pattern(name).sub(lambda match: " " * len(match[0]), said)
+
+    said = blank("expletive", fold(question))
     if not any(is_searched(world, relation) for relation in world.catalog.relations):
         return said
-    said = turn_pattern("people").sub(_blank, said)
-    several = latest_shown(history, 2) is latest_shown(history, 1)
-    said = re.sub(r"\bthere\b", _blank, said) if several else said
+    said = blank("people", said)
+    said = blank("place", said) if latest_shown(history, 2) is latest_shown(history, 1) else said
     # What asks for nothing of rows shown narrows the search: "with bread they bake themselves".
-    return said if turn_pattern("asks_of").search(said) else turn_pattern("pronoun").sub(_blank, said)
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
+    return said if turn_pattern("asks_of").search(said) else blank("pronoun", said)
 
 
 def _asks_row(question: str, history: Sequence[Turn], world: World) -> bool:
     """Return whether a turn asks on about the one row of a search that the turn before was about: "is it loud?"."""
-    last = history[-1] if history else None
-    if last is None or last.kind != "detail" or last.shown is None or len(last.shown.keys) != 1:
+    shown = history[-1].shown if history and history[-1].kind == "detail" else None
+    if shown is None or len(shown.keys) != 1 or not turn_pattern("asks_row").search(fold(question)):
         return False
     links = world.link(re.sub(r"\b(can|could|may|must|should) one\b", r"\1 we", question, flags=re.IGNORECASE))
     cover = links.covers[0] if links.covers else ()
     spans = {s.kind for s in cover if s.how != "part"} & {"table", "value", "number", "compare"}
-    names = spans or any(t.folded in search_words().entity_words | {"any"} for t in links.tokens)
-    return not names and turn_pattern("asks_row").search(fold(question)) is not None
+    return not spans and not any(t.folded in search_words().entity_words | {"any"} for t in links.tokens)
 
 
 def latest_shown(history: Sequence[Turn], least: int) -> Turn | None:

@@ -91,8 +91,7 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
         made = replace(made, columns=tuple(dict.fromkeys((*called, *made.columns))), distinct=False)
     if not made.gives_figures and not made.columns:
         made = replace(made, columns=turn.spec.columns)
-    of_some = single or (searched and made.limit is not None)  # from which the next turn does not go on
-    return Edit(made, best.probability, "detail" if of_some else "")
+    return Edit(made, best.probability, "detail" if single or (searched and made.limit is not None) else "")
 
 
 def _ask_elsewhere(turn: FollowUp, reference: Reference) -> Edit | None:
@@ -233,10 +232,7 @@ def less_or_more(said: str) -> tuple[Measured, bool] | None:
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
         noun = match["base"] or said[match.end() :].strip().split(" ")[0]
         if than_shown and noun:
-            measured = (
-                (stem(fold(noun)), word != "lower"),
-                *(measured or ()),
-            )  # "more reviews than these", "a higher rating than those"
+            measured = ((stem(fold(noun)), word != "lower"), *(measured or ()))  # "more reviews than these"
         if measured:
             return measured, bool(match["less"])
     return None
@@ -263,8 +259,8 @@ def compare_with_shown(turn: FollowUp) -> Edit | None:
     same = (column.relation.name, column.name)
     also = turn.conditions_named(turn.said)  # "something cheaper in Bern"
     also = also.with_conditions(c for c in also.conditions if same not in columns_in(c))
-    kept = [c for c in merge_conditions(spec, also, world) if same not in columns_in(c)]
-    kept = [c for c in kept if not names_row(c, spec.rows, world)]
+    merged = (c for c in merge_conditions(spec, also, world) if same not in columns_in(c))
+    kept = [c for c in merged if not names_row(c, spec.rows, world)]
     if kept == [*shown.conditions]:  # none of all found is more than all of them
         ordered = replace(spec, order=((own, up),))
         return Edit(ordered, GUESSED)
