@@ -626,3 +626,36 @@ def test_a_known_matter_is_asked_of_reviews_though_it_names_food(restaurants: al
 def test_who_has_something_is_a_place(restaurants: almanaq.Connection) -> None:
     asked = restaurants.ask("Who has live music in Palo Alto?").suql or ""
     assert "location = 'Palo Alto' AND answer(reviews, " in asked
+
+
+def test_a_turn_goes_on_from_the_one_search_that_was_offered(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("golf hotels in Atlantis")
+    assert names(chat.ask("ah, Salem then")) == {row["name"] for row in ROWS[3:] if "golf" in row["styles"]}
+
+
+def test_the_rows_of_a_count_are_listed(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("how many hotels are in Salem?")
+    assert names(chat.ask("show me the ones with a cheap price")) == {"Elm Lodge"}
+
+
+def test_a_value_would_do_instead_of_another(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels")
+    fits = {row["name"] for row in ROWS if "golf" in row["styles"]}
+    assert names(chat.ask("golf would do as well, instead of spa")) == fits
+
+
+@pytest.mark.parametrize("said", ["a small room is fine", "OK, inside is fine"])
+def test_what_is_fine_is_no_wish(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    before = chat.ask("golf hotels in Salem").suql
+    assert chat.ask(said).suql == before
+
+
+def test_one_may_ask_of_a_row(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in San Francisco")
+    chat.ask("which of them is the best rated?")
+    assert "answer(reviews, 'can one reserve?')" in (chat.ask("can one reserve?").suql or "")
