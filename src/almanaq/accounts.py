@@ -6,7 +6,8 @@ import datetime
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,33 +28,51 @@ CREATE TABLE IF NOT EXISTS spent (
 
 
 class LastingBudget(Budget):
-    """A limit on calls (or US dollars, by `unit`) of a server whose workers come and go: what is reserved counts."""
+    """A limit on calls (or US dollars, by `unit`) that is shared through a count, in which what is reserved counts.
 
-    def __init__(self, limit: float, count: Any, setting: str = "--server-calls", unit: str = "calls") -> None:
-        self._before, self._count, self._limit, self.unit = count.value, count, limit, unit
-        left: Any = round(max(0, limit - self._before), 9)
-        super().__init__(**{unit: left}, setting=setting)
+    Args:
+        count: its `value` is what was used so far, by workers that are gone or by other servers.
+        hold: entered while the count is read and written.
+    """
+
+    def __init__(
+        self,
+        limit: float,
+        count: Any,
+        setting: str = "--server-calls",
+        unit: str = "calls",
+        hold: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        limits: dict[str, Any] = {unit: limit}
+        super().__init__(**limits, setting=setting)
+        self._count, self._limit, self.unit, self._hold = count, limit, unit, hold or threading.RLock()
 
     @property
     def left(self) -> float:
-        left: float = round(self._limit - self._before - self._used(), 6)
+        with self._hold:
+            left: float = round(self._limit - self._count.value, 6)
         return max(0, left)
 
     def reserve(self, most: Usage) -> bool:
-        fits = super().reserve(most)
-        self._note()
-        return fits
+        with self._sharing():
+            return super().reserve(most)
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        super().settle(most, spent, sure=sure)
-        self._note()
+        with self._sharing():
+            super().settle(most, spent, sure=sure)
+
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        with self._hold:
+            others: Any = self._count.value - self._used()
+            if others:
+                self.usage += Usage(**{self.unit: others})
+            yield
+            self._count.value = self._used()
 
     def _used(self) -> float:
         used: float = sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
         return used
-
-    def _note(self) -> None:
-        self._count.value = self._before + self._used()
 
 
 class Ledger:
@@ -78,7 +97,7 @@ class Ledger:
                     if limit is not None:
                         count = _DayCount(self._connection, self._lock, (self._source, user.name, day, unit))
                         setting = f"{unit}_per_day of the user (it renews at 00:00 UTC)"
-                        opened.append(LastingBudget(limit, count, setting, unit))
+                        opened.append(LastingBudget(limit, count, setting, unit, hold=count))
                 self._budgets[user.name] = day, tuple(opened)
             return self._budgets[user.name][1]
 
@@ -88,23 +107,35 @@ class Ledger:
 
 @dataclass(slots=True)
 class _DayCount:
-    """The calls, or the money, of one user on one day."""
+    """The calls, or the money, of one user on one day; entered, it changes nowhere else, be it in another process."""
 
     connection: sqlite3.Connection
     lock: threading.RLock
     key: tuple[str, str, str, str]
 
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.connection.commit()
+        finally:
+            self.lock.release()
+
     @property
     def value(self) -> Any:
         read = "SELECT amount FROM spent WHERE source = ? AND user = ? AND day = ? AND unit = ?"
-        with self.lock:
-            found = self.connection.execute(read, self.key).fetchone()
+        found = self.connection.execute(read, self.key).fetchone()
         return 0 if found is None else found[0]
 
     @value.setter
     def value(self, number: Any) -> None:
-        with self.lock, self.connection:
-            self.connection.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", (*self.key, number))
+        self.connection.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", (*self.key, number))
 
 
 class AuditLog:
