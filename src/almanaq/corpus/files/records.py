@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ _DEEPEST = 8
 _LEAST_NAMED, _ALIKE = 3, 0.9  # fewer objects in one are as likely parts of settings
 _MOST_EXAMPLES = 3
 _LONGEST_BEGINNING = 1 << 20
+_LONGEST_SHOWN = 60
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -35,6 +36,7 @@ class Records:
     notes: tuple[str, ...] = ()
     whole: Record | None = None  # the object that the file is, where that may be a row among those of other files
     tables: Mapping[str, list[Record]] = field(default_factory=dict)  # lists side by side in it; then `rows` is empty
+    faults: tuple[str, ...] = ()  # those of the notes that hold however the file is read
 
 
 @dataclass(slots=True)
@@ -45,6 +47,31 @@ class RecordTable:
     columns: dict[str, list[Any]]
     key: str = ""  # the column by which children name their record
     parent: tuple[str, str, str] | None = None  # of a child: its own column, the parent's name and column
+
+
+class _Decoder(json.JSONDecoder):
+    """Reads JSON, and keeps which keys an object holds twice: Python gives the last value, and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(object_pairs_hook=self._build)
+        self.at = self._count = 0  # `at`: where the value begins that is read, in characters or lines
+        self._examples: list[tuple[int, str]] = []
+
+    def _build(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) < len(pairs):
+            self._count += 1
+            if self._count <= _MOST_EXAMPLES:
+                key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+                shown = json.dumps(built, ensure_ascii=False)
+                shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+                self._examples.append((self.at, f"{key!r} in {shown}"))
+        return built
+
+    def notes(self, name: str, line: Callable[[int], int]) -> tuple[str, ...]:
+        what = f"{self._count:,} objects hold" if self._count > 1 else "an object holds"
+        found = "; ".join(f"line {line(at)}: {example}" for at, example in self._examples)
+        return (f"{name}: {what} a key twice, of which the last value is read: {found}",) if found else ()
 
 
 def read_json(path: Path, name: str) -> Records:
@@ -74,12 +101,13 @@ def _read_lines(path: Path, name: str) -> Records:
     """Read one object per line; lines that hold none are left out and counted, unless all do."""
     found = Records()
     faults: list[str] = []
-    count = 0
+    count, decoder = 0, _Decoder()
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(until_cancelled(lines), start=1):
             if not line.strip():
                 continue
-            value, fault = _parse_line(line)
+            decoder.at = number
+            value, fault = _parse_line(line, decoder.decode)
             if fault:
                 count += 1
                 faults += [f"line {number}: {fault}"] if count <= _MOST_EXAMPLES else []
@@ -87,15 +115,16 @@ def _read_lines(path: Path, name: str) -> Records:
                 found.rows.append(value)
     if not found.rows:
         raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
+    found.notes = decoder.notes(name, int)
     if count:
         left = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
-        found.notes = (f"{name}: {left}: {'; '.join(faults)}",)
+        found.notes += (f"{name}: {left}: {'; '.join(faults)}",)
     return found
 
 
-def _parse_line(line: str) -> tuple[Any, str]:
+def _parse_line(line: str, decode: Callable[[str], Any] = json.loads) -> tuple[Any, str]:
     try:
-        value = json.loads(line)
+        value = decode(line)
     except (ValueError, RecursionError) as error:
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
@@ -106,11 +135,21 @@ def _parse_line(line: str) -> tuple[Any, str]:
 
 def _read_document(path: Path, name: str) -> Records:
     """Read a file that is one JSON value, or objects one after another."""
+    decoder = _Decoder()
     try:
-        value = _parse_values(path.read_text(encoding="utf-8-sig", errors="replace"))
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        value = _parse_values(text, decoder)
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or lists too deep
         why = f"{error.msg}: char {error.pos:,}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise SourceError(f"{name} is not JSON ({why}): fix it there, or write one object per line") from error
+    faults = decoder.notes(name, lambda at: text.count("\n", 0, at) + 1)
+    text = ""  # room for the columns
+    found = _shape_document(value, name)
+    found.faults, found.notes = faults, faults + found.notes
+    return found
+
+
+def _shape_document(value: Any, name: str) -> Records:
     notes: tuple[str, ...] = ()
     whole: Record | None = None
     if isinstance(value, dict):
@@ -144,12 +183,12 @@ def _take_records(values: list[Any]) -> list[Record]:
     return [each for each in values if isinstance(each, dict)]
 
 
-def _parse_values(text: str) -> Any:
+def _parse_values(text: str, decoder: _Decoder) -> Any:
     """Return the value of a JSON text; of several objects one after another, a list.
 
     Arrays are read value by value: Ctrl-C would wait for one call over all of a large file.
     """
-    decode, at = json.JSONDecoder().raw_decode, _skip_space(text, 0)
+    at = _skip_space(text, 0)
     if not text.startswith(("[", "{"), at):
         return json.loads(text)
     array = text[at] == "["
@@ -159,7 +198,8 @@ def _parse_values(text: str) -> Any:
         raise_if_cancelled()
         if not array and text[at] != "{":
             raise json.JSONDecodeError("Extra data", text, at)
-        value, at = decode(text, at)
+        decoder.at = at
+        value, at = decoder.raw_decode(text, at)
         # Each value comes with keys of its own, as long as they may be.
         values.append({intern(key): inner for key, inner in value.items()} if isinstance(value, dict) else value)
         at = _skip_space(text, at)

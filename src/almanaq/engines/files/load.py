@@ -265,8 +265,9 @@ def _load_objects(load: _Load) -> None:
             named: list[Any] = [{"file": f.path.stem, **each} for (f, _), each in zip(files, objects, strict=True)]
             rows = objects if any("file" in each for each in objects) else named
             note = f"{folder}: its {len(rows):,} JSON files of one object each are the rows of one table"
+            notes = (note, *(fault for _, records in files for fault in records.faults))
             merged = replace(files[0][0], id=load.free(TableId(place, folder)))
-            _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), (note,))))
+            _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), notes)))
             continue
         for found, records in files:
             _load_or_report(load, found.path.name, partial(_load_records, load, found, records))
