@@ -52,6 +52,10 @@ class NarrowedDatabase:
         if (follow := getattr(self._database, "follow", None)) is not None:
             follow(tables=tables)
 
+    def refresh(self) -> None:
+        if (refresh := getattr(self._database, "refresh", None)) is not None:
+            refresh()
+
     @cached_property
     def _seen(self) -> Catalog:
         raise NotImplementedError

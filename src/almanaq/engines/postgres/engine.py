@@ -283,6 +283,9 @@ def _check_select(sql: str) -> None:
 _MOST_IDLE = 4
 _VIEWS = """SELECT schemaname, viewname, rtrim(definition, ';') FROM pg_views
 UNION ALL SELECT schemaname, matviewname, rtrim(definition, ';') FROM pg_matviews"""
+_LISTED = """SELECT md5(string_agg(concat_ws(' ', oid, relnamespace, relname, relnatts, relacl), ',' ORDER BY oid))
+FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relpersistence <> 't'"""
+"""Changes with the tables and views, their numbers of columns and who may read them."""
 
 
 class PostgresDatabase:
@@ -308,12 +311,19 @@ class PostgresDatabase:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
+                    self._listed = connection.execute(_LISTED).fetchone()
                     reader = CatalogReader(connection)
                     catalog = reader.queries.complete(reader.read(), self._schema)
                     listed = connection.execute(_VIEWS).fetchall() if catalog.has_private else []
                 views = {(schema, name): sql for schema, name, sql in listed if sql}
                 self._catalog = mark_views(catalog, views, self.language, self._schema)
             return self._catalog
+
+    def refresh(self) -> None:
+        """Have the catalog read again where there are other tables or columns by now."""
+        with self._lock, self._asking(f"list the tables of {self.name}") as connection:
+            if self._catalog is not None and connection.execute(_LISTED).fetchone() != self._listed:
+                self._catalog = None
 
     def language(self, catalog: Catalog) -> PostgresLanguage:
         return PostgresLanguage(catalog, self._read_functions, self._describe)
