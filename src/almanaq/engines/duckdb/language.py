@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -119,8 +118,13 @@ class DuckDBLanguage:
             same = forms.form(ordered) == made
             given = made if same else forms.form(reader.parse(sql))  # a tree is not always read back as it was
         if given != made:
-            where = _difference(given, made)
-            raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
+            part = _find_difference(given, made)
+            shown = "a part of the query" if part is None else self._write_expression(part)
+            raise UnsupportedError(f"not supported beside text functions: {shown}")
+
+    def _write_expression(self, part: Node) -> str:
+        with self._lock:
+            return self._reader().write(trees.statement(trees.select([part], None))).removeprefix("SELECT ")
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
@@ -261,13 +265,14 @@ class _Normalizer:
                 made |= {"condition": None, "ref_type": "CROSS", "join_type": "INNER"}
 
 
-def _difference(given: Any, made: Any) -> str:
+def _find_difference(given: Any, made: Any) -> Node | None:
+    """Return the smallest expression of a tree that is otherwise in another, and more than a column or a constant."""
     if isinstance(given, dict) and isinstance(made, dict):
-        for key in given:
-            if given.get(key) != made.get(key):
-                return _difference(given.get(key), made.get(key)) + f" ({key})"
+        key = next((key for key in given if given[key] != made.get(key)), "")
+        inner = _find_difference(given.get(key), made.get(key))
+        return given if inner is None and given.get("class") not in (None, "COLUMN_REF", "CONSTANT") else inner
     if isinstance(given, list) and isinstance(made, list) and len(given) == len(made):
-        for one, other in zip(given, made, strict=True):
-            if one != other:
-                return _difference(one, other)
-    return f": {json.dumps(given, ensure_ascii=False)[:120]} became {json.dumps(made, ensure_ascii=False)[:120]}"
+        return next(
+            (_find_difference(one, other) for one, other in zip(given, made, strict=True) if one != other), None
+        )
+    return None
