@@ -37,6 +37,7 @@ from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
+from almanaq.engines.common import Derived
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.duckdb.session import file_literal, open_instance
 from almanaq.engines.files.columns import count_repeated, infer_keys, value_column
@@ -70,6 +71,7 @@ class _Load:
     declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
     typed: set[TableId] = field(default_factory=set)
     objects: dict[str, list[tuple[FoundFile, Records]]] = field(default_factory=dict)
+    derived: list[Derived] = field(default_factory=list)
 
     def reading(self, table_id: TableId) -> ReadOptions:
         found = {name.casefold(): entry for name, entry in self.said.relations.items()}
@@ -186,6 +188,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         origins={quote(*each): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
         lasting=not views.over,
+        derived=tuple(load.derived),
         made=None if in_place else {(each.database, each.table): report.rows for each, report in load.reports.items()},
     )
 
@@ -351,13 +354,14 @@ def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
     )
     if place != path.stem:
         load.problems.append(f"{path.name}: its tables lie in {place!r}, since {path.stem!r} is taken; rename one file")
-    reports, declared, left_out = load_sqlite(load.connection, place, path, views)
+    reports, declared, left_out, derived = load_sqlite(load.connection, place, path, views)
     if not declared:
         raise SourceError(f"{path.name} holds no table")
     for table, report in reports.items():
         load.reports[TableId(place, table)] = replace(report, origin=f"{path.name}: SQLite")
     load.declared.update({TableId(place, table): entry for table, entry in declared.items()})
     load.problems += left_out
+    load.derived += derived
 
 
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:
