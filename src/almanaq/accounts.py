@@ -7,7 +7,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,51 +28,38 @@ CREATE TABLE IF NOT EXISTS spent (
 
 
 class LastingBudget(Budget):
-    """A limit on calls (or US dollars, by `unit`) that is shared through a count, in which what is reserved counts.
+    """A limit on calls (or US dollars, by `unit`) of all who share a count: workers that come and go, and servers.
 
-    Args:
-        count: its `value` is what was used so far, by workers that are gone or by other servers.
-        hold: entered while the count is read and written.
+    What is reserved counts. A count that other processes have gives what keeps them from it by its method `hold`.
     """
 
-    def __init__(
-        self,
-        limit: float,
-        count: Any,
-        setting: str = "--server-calls",
-        unit: str = "calls",
-        hold: AbstractContextManager[Any] | None = None,
-    ) -> None:
-        limits: dict[str, Any] = {unit: limit}
-        super().__init__(**limits, setting=setting)
-        self._count, self._limit, self.unit, self._hold = count, limit, unit, hold or threading.RLock()
+    def __init__(self, limit: Any, count: Any, setting: str = "--server-calls", unit: str = "calls") -> None:
+        super().__init__(**{unit: limit}, setting=setting)
+        self._count, self._limit, self.unit = count, limit, unit
+        self._lock_count, self._hold = threading.Lock(), getattr(count, "hold", nullcontext)
 
     @property
     def left(self) -> float:
-        with self._hold:
-            left: float = round(self._limit - self._count.value, 6)
+        left: float = round(self._limit - self._count.value, 6)
         return max(0, left)
 
     def reserve(self, most: Usage) -> bool:
-        with self._sharing():
+        with self._share():
             return super().reserve(most)
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        with self._sharing():
+        with self._share():
             super().settle(most, spent, sure=sure)
 
     @contextmanager
-    def _sharing(self) -> Iterator[None]:
-        with self._hold:
-            others: Any = self._count.value - self._used()
-            if others:
-                self.usage += Usage(**{self.unit: others})
+    def _share(self) -> Iterator[None]:
+        with self._lock_count, self._hold():
+            self.usage += Usage(**{self.unit: self._count.value - self._used()})  # what others have used since
             yield
             self._count.value = self._used()
 
-    def _used(self) -> float:
-        used: float = sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
-        return used
+    def _used(self) -> Any:
+        return sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
 
 
 class Ledger:
@@ -97,7 +84,7 @@ class Ledger:
                     if limit is not None:
                         count = _DayCount(self._connection, self._lock, (self._source, user.name, day, unit))
                         setting = f"{unit}_per_day of the user (it renews at 00:00 UTC)"
-                        opened.append(LastingBudget(limit, count, setting, unit, hold=count))
+                        opened.append(LastingBudget(limit, count, setting, unit))
                 self._budgets[user.name] = day, tuple(opened)
             return self._budgets[user.name][1]
 
@@ -107,30 +94,23 @@ class Ledger:
 
 @dataclass(slots=True)
 class _DayCount:
-    """The calls, or the money, of one user on one day; entered, it changes nowhere else, be it in another process."""
+    """The calls, or the money, of one user on one day."""
 
     connection: sqlite3.Connection
     lock: threading.RLock
     key: tuple[str, str, str, str]
 
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        try:
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        with self.lock, self.connection:
             self.connection.execute("BEGIN IMMEDIATE")
-        except BaseException:
-            self.lock.release()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self.connection.commit()
-        finally:
-            self.lock.release()
+            yield
 
     @property
     def value(self) -> Any:
         read = "SELECT amount FROM spent WHERE source = ? AND user = ? AND day = ? AND unit = ?"
-        found = self.connection.execute(read, self.key).fetchone()
+        with self.lock:
+            found = self.connection.execute(read, self.key).fetchone()
         return 0 if found is None else found[0]
 
     @value.setter

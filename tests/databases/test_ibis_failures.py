@@ -10,7 +10,7 @@ from psycopg import sql
 
 import almanaq
 from almanaq.engines.ibis.engine import IbisDatabase, open_ibis_url
-from almanaq.errors import DatabaseError, SourceError, UnknownNameError, UnsupportedError
+from almanaq.errors import DatabaseError, SourceError, UnsupportedError
 from almanaq.testing import FunctionModel
 from engines import PostgresServer
 from postgres_server import LOCKED
@@ -104,15 +104,3 @@ def test_a_backend_s_password_of_any_characters_is_taken_over(url: str) -> None:
     with almanaq.connect(backend) as con:
         assert con.sql("SELECT 1").rows == [(1,)]
     backend.disconnect()
-
-
-@pytest.mark.parametrize("opened", ["ibis", "native"])
-def test_a_table_made_after_connecting_is_found(url: str, opened: str) -> None:
-    source = url if opened == "native" else IbisDatabase(lambda: ibis.connect(url), name="ibis")
-    with almanaq.connect(source, model="local") as con, psycopg.connect(url, autocommit=True) as owner:
-        public = con.public()
-        assert con.sql("SELECT count(*) FROM t").rows == [(50,)]
-        with pytest.raises(UnknownNameError, match="no relation named 'late'"):
-            con.sql("SELECT id FROM late")
-        owner.execute("CREATE TABLE late AS SELECT 7 AS id")
-        assert con.sql("SELECT id FROM late").rows == public.sql("SELECT id FROM late").rows == [(7,)]

@@ -59,7 +59,7 @@ def test_a_key_twice_is_told_of_each_file_of_one_table(tmp_path: Path) -> None:
     (folder / "o2.json").write_text('{"id": 2, "buyer": "Bo", "buyer": "Cy"}')
     with almanaq.connect(folder) as connection:
         assert connection.sql("SELECT buyer FROM orders ORDER BY id").rows == [("Ann",), ("Cy",)]
-        assert any("o2.json: an object holds a key twice" in warning for warning in connection.warnings)
+        assert any("o2.json: of a key that is twice in an object" in warning for warning in connection.warnings)
 
 
 def test_settings_and_unlike_objects_stay_apart(tmp_path: Path) -> None:

@@ -48,13 +48,9 @@ class NarrowedDatabase:
             self._of = found
         return self._seen
 
-    def follow(self, *, tables: bool = False) -> None:
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:
         if (follow := getattr(self._database, "follow", None)) is not None:
-            follow(tables=tables)
-
-    def refresh(self) -> None:
-        if (refresh := getattr(self._database, "refresh", None)) is not None:
-            refresh()
+            follow(tables=tables, unknown=unknown)
 
     @cached_property
     def _seen(self) -> Catalog:

@@ -140,15 +140,11 @@ class Engine:
 
         Args:
             tables: look for tables that were made since, too, which takes longer.
-            unknown: so do databases whose catalog may take long to read again: a name is unknown.
+            unknown: a name is unknown, so that it is worth any time to read a catalog again that has changed.
         """
-        follow, refresh = (getattr(self._database, name, None) for name in ("follow", "refresh"))
-        if follow is not None:
-            follow(tables=tables)
-        if refresh is not None and unknown:
-            refresh()
-        elif follow is None:
+        if (follow := getattr(self._database, "follow", None)) is None:
             return False
+        follow(tables=tables, unknown=unknown)
         if "catalog" not in self.__dict__ or self._database.catalog() is self._found:
             return False
         self._forget()

@@ -17,6 +17,7 @@ import tempfile
 import weakref
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -270,11 +271,9 @@ def _list_folders(folder: Path, problems: list[str]) -> list[Path]:
 
 
 def _is_index(folder: Path) -> bool:
-    try:
-        with (folder / "manifest.json").open("rb") as file:
-            return INDEX_FORMAT.encode() in file.read(_FIRST_LINE)
-    except OSError:
-        return False
+    with suppress(OSError), (folder / "manifest.json").open("rb") as file:
+        return INDEX_FORMAT.encode() in file.read(_FIRST_LINE)
+    return False
 
 
 def _report_deeper(place: Path) -> list[str]:

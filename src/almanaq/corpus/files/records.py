@@ -54,24 +54,22 @@ class _Decoder(json.JSONDecoder):
 
     def __init__(self) -> None:
         super().__init__(object_pairs_hook=self._build)
-        self.at = self._count = 0  # `at`: where the value begins that is read, in characters or lines
+        self.at = self._count = 0  # `at`: where the value begins that is read, in lines or characters
         self._examples: list[tuple[int, str]] = []
 
-    def _build(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        built = dict(pairs)
+    def _build(self, pairs: list[tuple[str, Any]]) -> Record:
+        built = {intern(key): value for key, value in pairs}  # values come with keys of their own, however long
         if len(built) < len(pairs):
             self._count += 1
             if self._count <= _MOST_EXAMPLES:
                 key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-                shown = json.dumps(built, ensure_ascii=False)
-                shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
-                self._examples.append((self.at, f"{key!r} in {shown}"))
+                self._examples.append((self.at, f"{key!r} in {json.dumps(built)[:_LONGEST_SHOWN]}"))
         return built
 
-    def notes(self, name: str, line: Callable[[int], int]) -> tuple[str, ...]:
-        what = f"{self._count:,} objects hold" if self._count > 1 else "an object holds"
-        found = "; ".join(f"line {line(at)}: {example}" for at, example in self._examples)
-        return (f"{name}: {what} a key twice, of which the last value is read: {found}",) if found else ()
+    def notes(self, name: str, line: Callable[[int], int] = int) -> tuple[str, ...]:
+        found = "; ".join(f"line {line(at)}, {example}" for at, example in self._examples)
+        what = f"of a key that is twice in an object the last value is read ({self._count:,} objects)"
+        return (f"{name}: {what}: {found}",) if found else ()
 
 
 def read_json(path: Path, name: str) -> Records:
@@ -115,7 +113,7 @@ def _read_lines(path: Path, name: str) -> Records:
                 found.rows.append(value)
     if not found.rows:
         raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
-    found.notes = decoder.notes(name, int)
+    found.notes = decoder.notes(name)
     if count:
         left = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
         found.notes += (f"{name}: {left}: {'; '.join(faults)}",)
@@ -129,8 +127,7 @@ def _parse_line(line: str, decode: Callable[[str], Any] = json.loads) -> tuple[A
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
         return None, f"one object per line, not a {type(value).__name__}"
-    # Each value comes with keys of its own, as long as they may be.
-    return {intern(key): inner for key, inner in value.items()}, ""
+    return value, ""
 
 
 def _read_document(path: Path, name: str) -> Records:
@@ -200,8 +197,7 @@ def _parse_values(text: str, decoder: _Decoder) -> Any:
             raise json.JSONDecodeError("Extra data", text, at)
         decoder.at = at
         value, at = decoder.raw_decode(text, at)
-        # Each value comes with keys of its own, as long as they may be.
-        values.append({intern(key): inner for key, inner in value.items()} if isinstance(value, dict) else value)
+        values.append(value)
         at = _skip_space(text, at)
         if array and not (closed := text.startswith("]", at)):
             if not text.startswith(",", at):

@@ -101,8 +101,9 @@ class DuckDBDatabase:
         user: duckdb.DuckDBPyConnection | None = None,
         settings: Mapping[str, str] | None = None,
         followed: Mapping[str, str] | None = None,
+        is_stale: Callable[[], bool] = bool,
     ) -> None:
-        self.name = name
+        self.name, self._is_stale = name, is_stale
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
         self._settings, self._followed = dict(settings or {}), dict(followed or {})
@@ -126,15 +127,18 @@ class DuckDBDatabase:
             self._catalog = self._catalog or self._read_catalog()
             return self._catalog
 
-    def follow(self, *, tables: bool = False) -> None:
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:
         """Do as the user's connection by now: set what it was set to, read the catalog again where it was told `USE`.
 
         Args:
             tables: also where tables were made, renamed or dropped, whatever that changes.
+            unknown: look whether files changed, which are not read again: the catalog says so of an unknown name.
 
         Raises:
             UsageError: a schema file was given, and its names would mean other tables.
         """
+        if unknown and self._catalog is not None and not self._catalog.stale and self._is_stale():
+            self._catalog = replace(self._catalog, stale=True)
         if self._user is None:
             return
         with self._lock:

@@ -119,12 +119,9 @@ class DuckDBLanguage:
             given = made if same else forms.form(reader.parse(sql))  # a tree is not always read back as it was
         if given != made:
             part = _find_difference(given, made)
-            shown = "a part of the query" if part is None else self._write_expression(part)
-            raise UnsupportedError(f"not supported beside text functions: {shown}")
-
-    def _write_expression(self, part: Node) -> str:
-        with self._lock:
-            return self._reader().write(trees.statement(trees.select([part], None))).removeprefix("SELECT ")
+            with self._lock:
+                shown = reader.write(trees.statement(trees.select([part], None))) if part else "a part of the query"
+            raise UnsupportedError(f"not supported beside text functions: {shown.removeprefix('SELECT ')}")
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""

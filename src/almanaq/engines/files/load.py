@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -109,7 +110,7 @@ def open_files(
         seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
         separate: each file is a table of its own, even if several look like parts of one.
     """
-    paths = [source] if isinstance(source, Path) else list(source)
+    paths, opened = [source] if isinstance(source, Path) else list(source), time.time()
     folder = len(paths) == 1 and paths[0].is_dir()
     listing = list_folder(paths[0], separate=separate) if folder else list_paths(paths, separate=separate)
     name = name or paths[0].name or str(paths[0])
@@ -129,8 +130,14 @@ def open_files(
     except BaseException:
         connection.close()
         raise
-    given: dict[str, Any] = {"infer_enums": True, "on_close": partial(_close, save, held)}
+    stale = partial(_has_changed, paths, opened)
+    given: dict[str, Any] = {"infer_enums": True, "on_close": partial(_close, save, held), "is_stale": stale}
     return DuckDBDatabase(connection, name=name, database=DATABASE, schema=schema, loaded=loaded, **given)
+
+
+def _has_changed(paths: Sequence[Path], since: float) -> bool:
+    """Tell whether files, or the lists of folders, were written after a moment; SQLite may write to a log beside."""
+    return any(at.stat().st_mtime > since for path in paths for at in (path, Path(f"{path}-wal")) if at.exists())
 
 
 def _close(save: Callable[[Catalog | None], None] | None, held: object, found: Sequence[Catalog]) -> None:  # noqa: ARG001

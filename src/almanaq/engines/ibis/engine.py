@@ -163,14 +163,6 @@ class IbisDatabase:
                 self._catalog = known
         return known
 
-    def refresh(self) -> None:
-        """Have the catalog read again where there are other tables by now."""
-        with self.session() as session:
-            names = set(session.backend.list_tables())
-        with self._lock:
-            if self._catalog is not None and names != {relation.name for relation in self._catalog.relations}:
-                self._catalog = None
-
     def session(self, deadline: float | None = None) -> IbisSession:
         with self._lock:
             idle = self._idle.pop() if self._idle else None

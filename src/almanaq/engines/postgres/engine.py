@@ -332,11 +332,12 @@ class PostgresDatabase:
                 self._catalog = mark_derived(catalog, derived, self.language, self._schema)
             return self._catalog
 
-    def refresh(self) -> None:
-        """Have the catalog read again where there are other tables or columns by now."""
-        with self._lock, self._asking(f"list the tables of {self.name}") as connection:
-            if self._catalog is not None and connection.execute(_LISTED).fetchone() != self._listed:
-                self._catalog = None
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:  # noqa: ARG002  # others are asked for more
+        """Have the catalog read again where a name is unknown and there are other tables or columns by now."""
+        if unknown and self._catalog is not None:
+            with self._lock, self._asking(f"list the tables of {self.name}") as connection:
+                if connection.execute(_LISTED).fetchone() != self._listed:
+                    self._catalog = None
 
     def language(self, catalog: Catalog) -> PostgresLanguage:
         return PostgresLanguage(catalog, self._read_functions, self._describe)
