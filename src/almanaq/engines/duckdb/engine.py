@@ -29,9 +29,9 @@ from almanaq.text.sql_literals import quote, string_literal
 _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progress_bar", "enable_progress_bar_print"])
 """Settings of a connection that change no rows."""
 _REGISTERED = "registered"
+"""The schema of tables that were added to a source, in the database of our own."""
 _GENERATED = """SELECT table_catalog, table_schema, table_name, column_name, generation_expression
 FROM information_schema.columns WHERE table_catalog = $1 AND is_generated = 'ALWAYS'"""
-"""The schema of tables that were added to a source, in the database of our own."""
 _LOCK = (
     "TimeZone = 'UTC'",
     "enable_external_access = false",
@@ -188,16 +188,16 @@ class DuckDBDatabase:
                 if not self._found:
                     self._found.append(reader.read())
                 catalog = reader.queries.complete(apply_schema(self._found[0], loaded.declared), self._schema)
-                own = self._list_derived(catalog) if catalog.has_private and not loaded.origins else []
-                derived = (*loaded.derived, *own)
-                catalog = mark_derived(catalog, derived, self.language, self._schema)
+                catalog = mark_derived(catalog, self._list_derived(catalog), self.language, self._schema)
         except duckdb.Error as error:
             raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
         relations = [replace(r, origin=loaded.origins.get(quote(*r.location[1:]), "")) for r in catalog.relations]
         return replace(catalog, relations=(*relations, *self._registered.values()), separate=loaded.separate)
 
-    def _list_derived(self, catalog: Catalog) -> list[Derived]:
-        """Return the views and the generated columns."""
+    def _list_derived(self, catalog: Catalog) -> Sequence[Derived]:
+        """Return the views and the generated columns, where a column is private."""
+        if self._loaded.origins or not catalog.has_private:
+            return self._loaded.derived
         with self._connection.cursor() as cursor:
             generated = cursor.execute(_GENERATED, [self._database]).fetchall()
         views = [(r.location, (), query) for r in catalog.relations if not r.row_id and (query := self._view(r))]

@@ -332,7 +332,7 @@ class PostgresDatabase:
                 self._catalog = mark_derived(catalog, derived, self.language, self._schema)
             return self._catalog
 
-    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:  # noqa: ARG002  # others are asked for more
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:  # noqa: ARG002
         """Have the catalog read again where a name is unknown and there are other tables or columns by now."""
         if unknown and self._catalog is not None:
             with self._lock, self._asking(f"list the tables of {self.name}") as connection:
