@@ -51,7 +51,7 @@ def make_sqlite(path: Path, _: PostgresServer) -> object:
     with closing(sqlite3.connect(path / "s.sqlite")) as made:
         made.execute("CREATE TABLE people (id, name, ssn)")
         made.execute("INSERT INTO people VALUES (1, 'Ada', 'canary')")
-        made.executescript(VIEWS)
+        made.executescript(VIEWS.lower())
     return str(path / "s.sqlite")
 
 

@@ -50,30 +50,33 @@ class RecordTable:
 
 
 class _Decoder(json.JSONDecoder):
-    """Reads JSON, and keeps which keys an object holds twice: Python gives the last value, and says nothing."""
+    """Reads JSON, and keeps some keys that an object holds twice: Python gives the last value, and says nothing."""
 
     def __init__(self) -> None:
         super().__init__(object_pairs_hook=self._build)
-        self.at = self._count = 0  # `at`: where the value begins that is read, in lines or characters
-        self._examples: list[tuple[int, str]] = []
+        self.place = ""  # of the value that is read
+        self.twice: list[str] = []
 
     def _build(self, pairs: list[tuple[str, Any]]) -> Record:
         built = {intern(key): value for key, value in pairs}  # values come with keys of their own, however long
-        if len(built) < len(pairs):
-            self._count += 1
-            if self._count <= _MOST_EXAMPLES:
-                key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-                self._examples.append((self.at, f"{key!r} in {json.dumps(built)[:_LONGEST_SHOWN]}"))
+        if len(built) < len(pairs) and len(self.twice) < _MOST_EXAMPLES:
+            key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            self.twice.append(f"{self.place}, {key!r} in {json.dumps(built)[:_LONGEST_SHOWN]}")
         return built
-
-    def notes(self, name: str, line: Callable[[int], int] = int) -> tuple[str, ...]:
-        found = "; ".join(f"line {line(at)}, {example}" for at, example in self._examples)
-        what = f"of a key that is twice in an object the last value is read ({self._count:,} objects)"
-        return (f"{name}: {what}: {found}",) if found else ()
 
 
 def read_json(path: Path, name: str) -> Records:
     """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
+    decoder = _Decoder()
+    found = _read(path, name, decoder)
+    if decoder.twice:
+        said = "; ".join(decoder.twice)
+        found.faults = (f"{name}: of a key that is twice in an object the last value is read, as at {said}",)
+    found.notes = found.faults + found.notes
+    return found
+
+
+def _read(path: Path, name: str, decoder: _Decoder) -> Records:
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise SourceError(
@@ -86,25 +89,25 @@ def read_json(path: Path, name: str) -> Records:
         raise SourceError(f"{name} is empty: JSON Lines need one object per line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
     if by_lines or (second and not _parse_line(first)[1]):
-        return _read_lines(path, name)
+        return _read_lines(path, name, decoder)
     try:
-        return _read_document(path, name)
+        return _read_document(path, name, decoder)
     except SourceError:
         if len(first) < _LONGEST_BEGINNING or not first.startswith("{"):
             raise
-        return _read_lines(path, name)  # of objects so long that the first was not seen whole
+        return _read_lines(path, name, decoder)  # of objects so long that the first was not seen whole
 
 
-def _read_lines(path: Path, name: str) -> Records:
+def _read_lines(path: Path, name: str, decoder: _Decoder) -> Records:
     """Read one object per line; lines that hold none are left out and counted, unless all do."""
     found = Records()
     faults: list[str] = []
-    count, decoder = 0, _Decoder()
+    count = 0
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(until_cancelled(lines), start=1):
             if not line.strip():
                 continue
-            decoder.at = number
+            decoder.place = f"line {number}"
             value, fault = _parse_line(line, decoder.decode)
             if fault:
                 count += 1
@@ -113,10 +116,9 @@ def _read_lines(path: Path, name: str) -> Records:
                 found.rows.append(value)
     if not found.rows:
         raise SourceError(f"{name}, {faults[0]}: JSON Lines need one object per line")
-    found.notes = decoder.notes(name)
     if count:
         left = f"{count:,} lines without an object are left out" if count > 1 else "a line is left out"
-        found.notes += (f"{name}: {left}: {'; '.join(faults)}",)
+        found.notes = (f"{name}: {left}: {'; '.join(faults)}",)
     return found
 
 
@@ -130,23 +132,13 @@ def _parse_line(line: str, decode: Callable[[str], Any] = json.loads) -> tuple[A
     return value, ""
 
 
-def _read_document(path: Path, name: str) -> Records:
+def _read_document(path: Path, name: str, decoder: _Decoder) -> Records:
     """Read a file that is one JSON value, or objects one after another."""
-    decoder = _Decoder()
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
-        value = _parse_values(text, decoder)
+        value = _parse_values(path.read_text(encoding="utf-8-sig", errors="replace"), decoder)
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or lists too deep
         why = f"{error.msg}: char {error.pos:,}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise SourceError(f"{name} is not JSON ({why}): fix it there, or write one object per line") from error
-    faults = decoder.notes(name, lambda at: text.count("\n", 0, at) + 1)
-    text = ""  # room for the columns
-    found = _shape_document(value, name)
-    found.faults, found.notes = faults, faults + found.notes
-    return found
-
-
-def _shape_document(value: Any, name: str) -> Records:
     notes: tuple[str, ...] = ()
     whole: Record | None = None
     if isinstance(value, dict):
@@ -195,7 +187,7 @@ def _parse_values(text: str, decoder: _Decoder) -> Any:
         raise_if_cancelled()
         if not array and text[at] != "{":
             raise json.JSONDecodeError("Extra data", text, at)
-        decoder.at = at
+        decoder.place = f"char {at:,}"
         value, at = decoder.raw_decode(text, at)
         values.append(value)
         at = _skip_space(text, at)

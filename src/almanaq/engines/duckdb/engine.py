@@ -316,7 +316,7 @@ def query_of_view(statement: str) -> str:
     'SELECT 1 AS x'
     """
     bare = re.sub(r'"(?:[^"]|"")*"', lambda name: "_" * len(name[0]), statement)
-    found = re.search(r"\bAS\s", bare)
+    found = re.search(r"\bAS\s", bare, re.IGNORECASE)
     return statement[found.end() :].strip().removesuffix(";") if found is not None else statement
 
 

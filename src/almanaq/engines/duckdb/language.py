@@ -36,6 +36,7 @@ _FORM: Mapping[str, Any] = {"comments": False, "normalize_functions": "lower", "
 """How sqlglot is to write a tree: as DuckDB does."""
 _MISTYPED = re.compile("No function matches|No matching|Cannot (mix|compare) values")
 _STATEMENTS_KEPT = 200
+_NOT_SHOWN = (None, "COLUMN_REF", "CONSTANT", "TYPE")
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
 
@@ -267,7 +268,7 @@ def _find_difference(given: Any, made: Any) -> Node | None:
     if isinstance(given, dict) and isinstance(made, dict):
         key = next((key for key in given if given[key] != made.get(key)), "")
         inner = _find_difference(given.get(key), made.get(key))
-        return given if inner is None and given.get("class") not in (None, "COLUMN_REF", "CONSTANT") else inner
+        return given if inner is None and given.get("class") not in _NOT_SHOWN else inner
     if isinstance(given, list) and isinstance(made, list) and len(given) == len(made):
         return next(
             (_find_difference(one, other) for one, other in zip(given, made, strict=True) if one != other), None

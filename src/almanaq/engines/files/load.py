@@ -130,14 +130,10 @@ def open_files(
     except BaseException:
         connection.close()
         raise
-    stale = partial(_has_changed, paths, opened)
-    given: dict[str, Any] = {"infer_enums": True, "on_close": partial(_close, save, held), "is_stale": stale}
+    places = [Path(f"{path}{end}") for path in paths for end in ("", "-wal")]  # to which SQLite may write beside a file
+    given: dict[str, Any] = {"infer_enums": True, "on_close": partial(_close, save, held)}
+    given["is_stale"] = lambda: any(path.exists() and path.stat().st_mtime > opened for path in places)
     return DuckDBDatabase(connection, name=name, database=DATABASE, schema=schema, loaded=loaded, **given)
-
-
-def _has_changed(paths: Sequence[Path], since: float) -> bool:
-    """Tell whether files, or the lists of folders, were written after a moment; SQLite may write to a log beside."""
-    return any(at.stat().st_mtime > since for path in paths for at in (path, Path(f"{path}-wal")) if at.exists())
 
 
 def _close(save: Callable[[Catalog | None], None] | None, held: object, found: Sequence[Catalog]) -> None:  # noqa: ARG001
