@@ -659,3 +659,12 @@ def test_one_may_ask_of_a_row(restaurants: almanaq.Connection) -> None:
     chat.ask("Thai restaurants in San Francisco")
     chat.ask("which of them is the best rated?")
     assert "answer(reviews, 'can one reserve?')" in (chat.ask("can one reserve?").suql or "")
+
+
+def test_what_was_asked_of_a_row_by_its_name_is_asked_of_another(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    chat.ask("what is the address of Elm Lodge?")
+    for name, row in (("Fir Cottage", ROWS[5]), ("Dogwood", ROWS[3])):
+        assert column(chat.ask(f"and {name}?"), "address") == [row["address"]]
+    assert names(chat.ask("cheap ones")) == {"Elm Lodge"}

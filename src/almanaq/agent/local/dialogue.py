@@ -165,6 +165,10 @@ class LocalDialogue:
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
         names_row = sure is not None and self._names_its_row(sure, world)
+        of_row = names_row and last is not None and is_searched(world, world.catalog.relation(last.rows))
+        if of_row and history[-1].kind == "detail":  # "and Elm Lodge?" asks of it what was asked of another one
+            history = (*history[:-1], replace(history[-1], kind="new"))
+            last = last_query(history, world)
         refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
         refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
@@ -185,7 +189,7 @@ class LocalDialogue:
             if opens and merged is not None and whole is not None and merged.suql == whole.suql:
                 merged = None  # it says the same alone
             if merged is not None and not (opens or lost) and self._is_answer(question, merged, world):
-                kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
+                kind: TurnKind = "detail" if of_row or "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
@@ -194,7 +198,7 @@ class LocalDialogue:
             return self._offer(question, alone, world)
         idle = sure is not None and _searches(sure, world) and bool(sure.unused) and not sure.spec.conditions
         if sure is not None and not idle and (tied := with_ties(sure, world)) is not None:
-            kind = "detail" if names_row and last is not None else "new"
+            kind = "detail" if of_row else "new"
             return Parsed("query", tied.suql, kind=kind, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
 
