@@ -65,6 +65,8 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
             r"((you|that|this|it) )?((have|has|is|are|was|been|sounds|looks|so|very|really|such|a|an|of) )+"
             rf"(({_PRAISE})( help)?|help)",
             r"(tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
+            r"(i|we) will (let you know|(talk|think|chat|sleep|decide|discuss)( (it|this|that|about|over|on|now|soon"
+            r"|tonight|tomorrow|later|together|with|my|our|the \w+))*)",
             r"(i|we) will (take|go with|try|choose) (it|(that|this|the (first|second|third|last))( one)?)",
         ),
     ),

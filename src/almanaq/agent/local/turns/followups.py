@@ -33,13 +33,18 @@ from almanaq.agent.local.turns.merging import (
     replace_parts,
     without,
 )
-from almanaq.agent.local.turns.references import last_rows, literal, resolve, turn_pattern
+from almanaq.agent.local.turns.references import last_rows, literal, refers, resolve, turn_pattern
 from almanaq.agent.local.turns.shown import ask_of_rows, compare_with_shown, fill_same, find_others, less_or_more
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
-_PARTS = re.compile(r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|\s+(?=as long as\b)")
+_PARTS = re.compile(
+    r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|\s+(?=(?:as long as|when|if|rather than)\b)"
+    r"|\s+and\s+(?=(?:show|find|give|go|look|try)\b)|\s+(?=(?:i|we|he|she|they)(?:'d| would)\b)",
+    re.IGNORECASE,
+)
+_RATHER = re.compile(r"(\brather (?!than\b)[^,.;]*?) (?=than\b)", re.IGNORECASE)
 _GOES_ON = ("goes_on", "another", "gives_up", "drop", "count", "first", "sort", "most", "rest")
 
 
@@ -192,19 +197,30 @@ def _list(turn: FollowUp) -> Edit | None:
 
 def _give_up(turn: FollowUp) -> Edit | None:
     """The same without what parts of a turn give up, with what its other parts name: "noise is fine, but in Bern"."""
-    spec, parts, others = turn.spec, _PARTS.split(turn.said), []
-    for part in parts:
+    spec, others, parts = turn.spec, list[str](), _PARTS.split(_RATHER.sub(r"\1, ", turn.said.rstrip(" .!?")))
+    for i, part in enumerate(parts):
         gives_up = turn_pattern("gives_up").search(part) is not None
         names = not gives_up and turn.conditions_named(part).conditions
         said = gives_up or turn_pattern("drop").search(part) is not None
         wants = names and part.casefold().startswith("any ")  # "any golf hotel is fine"
         dropped = without(part, spec, turn.world) if said and not wants else None
+        before = turn_pattern("cues").sub("", parts[i - 1]) if i else ""
+        if said and dropped is None and turn_pattern("pronoun").search(part):  # "they can walk, so forget about them"
+            dropped = without(before, spec, turn.world)
+        if dropped and others[-1:] == parts[i - 1 : i] and turn_pattern("reason").search(before):
+            others.pop()
+        leaves_out = gives_up and dropped is None and turn_pattern("leaves_out").search(part)
+        if leaves_out and (less := turn.conditions_named(part[leaves_out.end() :])).conditions:
+            less = less.with_conditions(map(denied, less.conditions))
+            dropped = spec.with_conditions(merge_conditions(spec, less, turn.world))
         reason = spec is not turn.spec and turn_pattern("reason").search(part)
         spec = dropped or spec  # what gives up nothing that was asked for changes nothing
         others += [] if dropped or reason or (said and not names) else [part]
     if others == parts:
         return None
     rest = ", ".join(others)
+    if turn_pattern("counts_all").search(rest) and not refers(rest, turn.history, turn.world):
+        spec = QuerySpec(spec.rows)  # "how many hotels have golf, never mind the price?" begins anew
     left = replace(turn, said=rest, spec=spec)
     found = compare_with_shown(left) or _exchange(left) if rest else None
     return found or Edit(spec, unused=(rest,) if rest else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -265,7 +266,7 @@ def fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, bool]:
 
 def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that words speak of; None where they speak of none."""
-    links, matter = world.link(_ANY_PLACE.sub("anywhere", said)), matter_of(said, domain_of(world.catalog))
+    links, domain = world.link(_ANY_PLACE.sub("anywhere", said)), domain_of(world.catalog)
     spans = [span for span in links.spans if links.text(span).casefold() not in search_words().entity_words]
     meant = [meaning for span in spans if span.kind in ("column", "value") for meaning in span.meanings]
     values = {getattr(meaning, "value", "") for meaning in meant}
@@ -273,13 +274,17 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]
     columns += [c for c in world.columns(spec.rows) if any(words & _OF_ROLES.get(role, set()) for role in c.roles)]
     named = {(column.relation.name, column.name) for column in columns}
+    runs = itertools.chain(*(zip(*(links.tokens[i:] for i in range(n)), strict=False) for n in (1, 2, 3)))
+    found = (matter_of(" ".join(token.folded for token in run), domain) for run in runs)
+    matters = {matter[0] for matter in found if matter}
     telling = {word for word in words if len(word) > 3} - english().silent - {"important", singular(spec.rows)}
 
     def is_meant(condition: exp.Expr) -> bool:
         if has_text(condition):
             question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
-            same = matter is not None and matter[0] == (_wish_of(condition, world) or ("",))[0]
-            return same or bool({w.strip("?") for w in question.casefold().split()} & telling)
+            same = (_wish_of(condition, world) or ("",))[0] in matters
+            kin = (w for w in question.casefold().split() for t in telling if w.startswith(t) and len(w) < len(t) + 4)
+            return same or any(kin)
         column = world.column_of(condition)
         of_time = _OF_TIME & words and column is not None and column.kind == "date"
         return bool(_values_in(condition) & values or columns_in(condition) & named or of_time)

@@ -187,7 +187,7 @@ def find_others(turn: FollowUp) -> Edit | None:
     """Other rows than those shown, with what the turn names; of the kinds of one of them where it asks for such."""
     spec, world, said = turn.spec, turn.world, turn.said
     alike = turn.match("alike")
-    if spec.gives_figures or not (alike or turn.match("another")):
+    if spec.gives_figures or turn.match("counts_all") or not (alike or turn.match("another")):
         return None
     if alike is None:
         return Edit(_leave_out_shown(turn)) if less_or_more(said) is None else None
@@ -231,7 +231,7 @@ def less_or_more(said: str) -> tuple[Measured, bool] | None:
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
         noun = match["base"] or said[match.end() :].strip().split(" ")[0]
-        if than_shown and noun:
+        if (than_shown or turn_pattern("among").search(said)) and noun:
             measured = ((stem(fold(noun)), word != "lower"), *(measured or ()))  # "more reviews than these"
         if measured:
             return measured, bool(match["less"])
