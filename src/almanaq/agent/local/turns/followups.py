@@ -40,7 +40,7 @@ from almanaq.suql.text_functions import has_text
 
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
 _PARTS = re.compile(
-    r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|\s+(?=(?:as long as|when|if|rather than)\b)"
+    r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|(?<!what)\s+(?=(?:as long as|when|if|rather than)\b)"
     r"|\s+and\s+(?=(?:show|find|give|go|look|try)\b)|\s+(?=(?:i|we|he|she|they)(?:'d| would)\b)",
     re.IGNORECASE,
 )

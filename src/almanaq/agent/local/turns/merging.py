@@ -281,9 +281,9 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
 
     def is_meant(condition: exp.Expr) -> bool:
         if has_text(condition):
-            question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
+            question = " ".join(each.this.casefold() for each in condition.find_all(exp.Literal) if each.is_string)
             same = (_wish_of(condition, world) or ("",))[0] in matters
-            kin = (w for w in question.casefold().split() for t in telling if w.startswith(t) and len(w) < len(t) + 4)
+            kin = (w[: len(t)] == t and len(w) < len(t) + 4 for w in re.findall(r"\w+", question) for t in telling)
             return same or any(kin)
         column = world.column_of(condition)
         of_time = _OF_TIME & words and column is not None and column.kind == "date"

@@ -231,7 +231,7 @@ def less_or_more(said: str) -> tuple[Measured, bool] | None:
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
         noun = match["base"] or said[match.end() :].strip().split(" ")[0]
-        if (than_shown or turn_pattern("among").search(said)) and noun:
+        if (than_shown or turn_pattern("among").search(said)) and noun and not match[0].startswith("too"):
             measured = ((stem(fold(noun)), word != "lower"), *(measured or ()))  # "more reviews than these"
         if measured:
             return measured, bool(match["less"])
