@@ -240,10 +240,20 @@ class LocalDialogue:
         """Return whether a reading is sure enough to be the answer."""
         searched = _searches(reading, world) and not reading.spec.groups
         least = min(_SEARCHED, self._confidence) if searched else self._confidence
-        return reading.probability >= least and not (searched and _misses_its_point(question, reading, world))
+        return reading.probability >= least and not (
+            searched and (_misses_its_point(question, reading, world) or self._is_of_world(question, reading, world))
+        )
+
+    def _is_of_world(self, question: str, reading: Reading, world: World) -> bool:
+        """Return whether a search is read into what is asked of the world: "when was the bridge built?"."""
+        told = "detail" in reading.reasons or reading.spec.gives_figures or self._names_its_row(reading, world)
+        return not told and _searches(reading, world) and turn_pattern("of_world").search(question) is not None
 
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
+        if found and self._is_of_world(question, found[0], world):
+            said = f"That is nothing that these rows tell, so I searched nothing. {describe_source(world.catalog)}"
+            return Parsed("no_query", reply=said, kind="world")
         offered = [
             Offered(describe(reading.suql, dialect=world.dialect), reading.suql, round(reading.probability, 3))
             for reading in found[:MOST_READINGS]
