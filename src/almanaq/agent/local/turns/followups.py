@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -39,12 +38,6 @@ from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
-_PARTS = re.compile(
-    r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|(?<!what)\s+(?=(?:as long as|when|if|rather than)\b)"
-    r"|\s+and\s+(?=(?:show|find|give|go|look|try)\b)|\s+(?=(?:i|we|he|she|they)(?:'d| would)\b)",
-    re.IGNORECASE,
-)
-_RATHER = re.compile(r"(\brather (?!than\b)[^,.;]*?) (?=than\b)", re.IGNORECASE)
 _GOES_ON = ("goes_on", "another", "gives_up", "drop", "count", "first", "sort", "most", "rest")
 
 
@@ -197,17 +190,19 @@ def _list(turn: FollowUp) -> Edit | None:
 
 def _give_up(turn: FollowUp) -> Edit | None:
     """The same without what parts of a turn give up, with what its other parts name: "noise is fine, but in Bern"."""
-    spec, others, parts = turn.spec, list[str](), _PARTS.split(_RATHER.sub(r"\1, ", turn.said.rstrip(" .!?")))
+    said = turn_pattern("rather").sub(r"\1, than", turn.said.rstrip(" .!?"))
+    parts = turn_pattern("parts").split(turn_pattern("swaps").sub(r"drop \1, ", said))
+    spec, others = turn.spec, list[str]()
     for i, part in enumerate(parts):
         gives_up = turn_pattern("gives_up").search(part) is not None
         names = not gives_up and turn.conditions_named(part).conditions
-        said = gives_up or turn_pattern("drop").search(part) is not None
+        drops = gives_up or turn_pattern("drop").search(part) is not None
         wants = names and part.casefold().startswith("any ")  # "any golf hotel is fine"
-        dropped = without(part, spec, turn.world) if said and not wants else None
+        dropped = without(part, spec, turn.world) if drops and not wants else None
         before = turn_pattern("cues").sub("", parts[i - 1]) if i else ""
-        if said and dropped is None and turn_pattern("pronoun").search(part):  # "they can walk, so forget about them"
-            dropped = without(before, spec, turn.world)
-        if dropped and others[-1:] == parts[i - 1 : i] and turn_pattern("reason").search(before):
+        of_before = drops and dropped is None and turn_pattern("of_before").search(part)
+        dropped = without(before, spec, turn.world) if of_before else dropped
+        if dropped and others[-1:] == parts[i - 1 : i] and (of_before or turn_pattern("reason").search(before)):
             others.pop()
         leaves_out = gives_up and dropped is None and turn_pattern("leaves_out").search(part)
         if leaves_out and (less := turn.conditions_named(part[leaves_out.end() :])).conditions:
@@ -215,7 +210,7 @@ def _give_up(turn: FollowUp) -> Edit | None:
             dropped = spec.with_conditions(merge_conditions(spec, less, turn.world))
         reason = spec is not turn.spec and turn_pattern("reason").search(part)
         spec = dropped or spec  # what gives up nothing that was asked for changes nothing
-        others += [] if dropped or reason or (said and not names) else [part]
+        others += [] if dropped or reason or (drops and not names) else [part]
     if others == parts:
         return None
     rest = ", ".join(others)

@@ -277,14 +277,15 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     runs = itertools.chain(*(zip(*(links.tokens[i:] for i in range(n)), strict=False) for n in (1, 2, 3)))
     found = (matter_of(" ".join(token.folded for token in run), domain) for run in runs)
     matters = {matter[0] for matter in found if matter}
-    telling = {word for word in words if len(word) > 3} - english().silent - {"important", singular(spec.rows)}
+    telling = (
+        {word for word in words if len(word) > 3} - english().silent - {"important", spec.rows, singular(spec.rows)}
+    )
 
     def is_meant(condition: exp.Expr) -> bool:
         if has_text(condition):
             question = " ".join(each.this.casefold() for each in condition.find_all(exp.Literal) if each.is_string)
             same = (_wish_of(condition, world) or ("",))[0] in matters
-            kin = (w[: len(t)] == t and len(w) < len(t) + 4 for w in re.findall(r"\w+", question) for t in telling)
-            return same or any(kin)
+            return same or any(_are_kin(*pair) for pair in itertools.product(re.findall(r"\w+", question), telling))
         column = world.column_of(condition)
         of_time = _OF_TIME & words and column is not None and column.kind == "date"
         return bool(_values_in(condition) & values or columns_in(condition) & named or of_time)
@@ -293,6 +294,12 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     if left == list(spec.conditions):
         return None
     return spec.with_conditions(each for each in left if each is not None and not _compares_with_shown(each))
+
+
+def _are_kin(one: str, other: str) -> bool:
+    """Return whether a word is another one, or begins it: "peace" and "peaceful"."""
+    few, many = sorted((one, other), key=len)
+    return few == many or (len(few) > 4 and many.startswith(few) and len(many) - len(few) < 5)
 
 
 def _values_in(condition: exp.Expr) -> set[str]:
