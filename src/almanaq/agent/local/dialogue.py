@@ -240,9 +240,8 @@ class LocalDialogue:
         """Return whether a reading is sure enough to be the answer."""
         searched = _searches(reading, world) and not reading.spec.groups
         least = min(_SEARCHED, self._confidence) if searched else self._confidence
-        return reading.probability >= least and not (
-            searched and (_misses_its_point(question, reading, world) or self._is_of_world(question, reading, world))
-        )
+        told = not (searched and _misses_its_point(question, reading, world))
+        return reading.probability >= least and told and not self._is_of_world(question, reading, world)
 
     def _is_of_world(self, question: str, reading: Reading, world: World) -> bool:
         """Return whether a search is read into what is asked of the world: "when was the bridge built?"."""
@@ -252,8 +251,7 @@ class LocalDialogue:
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
         if found and self._is_of_world(question, found[0], world):
-            said = f"That is nothing that these rows tell, so I searched nothing. {describe_source(world.catalog)}"
-            return Parsed("no_query", reply=said, kind="world")
+            return Parsed("no_query", reply="No row tells that, so I searched nothing.", kind="world")
         offered = [
             Offered(describe(reading.suql, dialect=world.dialect), reading.suql, round(reading.probability, 3))
             for reading in found[:MOST_READINGS]

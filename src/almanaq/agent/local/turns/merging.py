@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from sqlglot import exp
 from almanaq.agent.history import Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.words import singular
+from almanaq.agent.linking.words import fold, singular
 from almanaq.agent.local.phrases import domain_of, matter_of, search_words
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.spec import QuerySpec, columns_in, count, one_of, plain
@@ -27,6 +26,8 @@ SURE, GUESSED = 0.95, 0.5
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _MARKS, _JOINING = frozenset(".,;:?!…"), frozenset(("and", "or", "nor", "&", "both"))
 _ANY_PLACE = re.compile(r"\bany (?:place|location|area)\b", re.IGNORECASE)
+_ROOT = 5
+"""Letters that kin words begin with: "peace" and "peaceful", "quiet" and "quietness"."""
 _OF_TIME = {"year", "date", "month", "time", "period"}
 _OF_ROLES = {
     "price": {"price", "money", "budget", "cost"},
@@ -266,7 +267,7 @@ def fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, bool]:
 
 def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     """Return the same without the conditions that words speak of; None where they speak of none."""
-    links, domain = world.link(_ANY_PLACE.sub("anywhere", said)), domain_of(world.catalog)
+    links = world.link(_ANY_PLACE.sub("anywhere", said))
     spans = [span for span in links.spans if links.text(span).casefold() not in search_words().entity_words]
     meant = [meaning for span in spans if span.kind in ("column", "value") for meaning in span.meanings]
     values = {getattr(meaning, "value", "") for meaning in meant}
@@ -274,18 +275,17 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]
     columns += [c for c in world.columns(spec.rows) if any(words & _OF_ROLES.get(role, set()) for role in c.roles)]
     named = {(column.relation.name, column.name) for column in columns}
-    runs = itertools.chain(*(zip(*(links.tokens[i:] for i in range(n)), strict=False) for n in (1, 2, 3)))
-    found = (matter_of(" ".join(token.folded for token in run), domain) for run in runs)
-    matters = {matter[0] for matter in found if matter}
-    telling = (
-        {word for word in words if len(word) > 3} - english().silent - {"important", spec.rows, singular(spec.rows)}
-    )
+    runs = [links.tokens[i : i + n] for i in range(len(links.tokens)) for n in (1, 2, 3)]
+    wishes = (matter_of(" ".join(token.folded for token in run), domain_of(world.catalog)) for run in runs)
+    matters = {wish[0] for wish in wishes if wish}
+    told = {word for word in words if len(word) > 3} - english().silent - {"important", spec.rows, singular(spec.rows)}
+    telling = {word[:_ROOT] for word in told}
 
     def is_meant(condition: exp.Expr) -> bool:
         if has_text(condition):
-            question = " ".join(each.this.casefold() for each in condition.find_all(exp.Literal) if each.is_string)
+            question = " ".join(literal.this for literal in condition.find_all(exp.Literal) if literal.is_string)
             same = (_wish_of(condition, world) or ("",))[0] in matters
-            return same or any(_are_kin(*pair) for pair in itertools.product(re.findall(r"\w+", question), telling))
+            return same or bool({word[:_ROOT] for word in re.findall(r"\w+", fold(question))} & telling)
         column = world.column_of(condition)
         of_time = _OF_TIME & words and column is not None and column.kind == "date"
         return bool(_values_in(condition) & values or columns_in(condition) & named or of_time)
@@ -294,12 +294,6 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     if left == list(spec.conditions):
         return None
     return spec.with_conditions(each for each in left if each is not None and not _compares_with_shown(each))
-
-
-def _are_kin(one: str, other: str) -> bool:
-    """Return whether a word is another one, or begins it: "peace" and "peaceful"."""
-    few, many = sorted((one, other), key=len)
-    return few == many or (len(few) > 4 and many.startswith(few) and len(many) - len(few) < 5)
 
 
 def _values_in(condition: exp.Expr) -> set[str]:
