@@ -64,9 +64,10 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
             r"( ok| okay| great| then| that is all)*",
             r"((you|that|this|it) )?((have|has|is|are|was|been|sounds|looks|so|very|really|such|a|an|of) )+"
             rf"(({_PRAISE})( help)?|help)",
-            r"(tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
-            r"(i|we) will (let you know|(talk|think|chat|sleep|decide|discuss)( (it|this|that|about|over|on|now|soon"
-            r"|tonight|tomorrow|later|together|with|my|our|the \w+))*)",
+            r"((can you )?tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
+            r"(i|we) will (let (you|\w+ \w+) (know|decide|choose)|(talk|think|chat|sleep|decide|discuss|call|ask|book)"
+            r"( (it|this|that|them|there|about|over|on|with|(my|our|the) \w+|a table|together|first))*)"
+            r"( (now|then|soon|later|tonight|tomorrow))*|(you|that|this|it) help(s|ed)( me| us)?( a lot| very much)?",
             r"(i|we) will (take|go with|try|choose) (it|(that|this|the (first|second|third|last))( one)?)",
         ),
     ),

@@ -275,9 +275,8 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]
     columns += [c for c in world.columns(spec.rows) if any(words & _OF_ROLES.get(role, set()) for role in c.roles)]
     named = {(column.relation.name, column.name) for column in columns}
-    runs = [links.tokens[i : i + n] for i in range(len(links.tokens)) for n in (1, 2, 3)]
-    wishes = (matter_of(" ".join(token.folded for token in run), domain_of(world.catalog)) for run in runs)
-    matters = {wish[0] for wish in wishes if wish}
+    roots, runs = {word[:_ROOT] for word in words}, domain_of(world.catalog).matters.items()
+    matters = {matter[0] for run, matter in runs if {word[:_ROOT] for word in run} <= roots}
     told = {word for word in words if len(word) > 3} - english().silent - {"important", spec.rows, singular(spec.rows)}
     telling = {word[:_ROOT] for word in told}
 
