@@ -288,7 +288,25 @@ class _Describer:
             values = list(dict.fromkeys(map(self._item, node.expressions)))
             among = f"none of {', '.join(values)}" if negated else " or ".join(values)
             return f"{self.value(node.this)} is {among}"
+        if isinstance(node.this, exp.Tuple):
+            return self._first_of_each(node.this.expressions, query.unnest(), negated)
         return f"{self.value(node.this)} is {'not ' * negated}among {self._figure_for(node.this, query, 'those')}"
+
+    def _first_of_each(self, shared: Sequence[exp.Expr], best: exp.Expr, negated: bool) -> str:
+        """Return "price is the maximum of each maker": of rows that have the most, or least, of all that share values."""
+        kinds, column = shared[:-1], shared[-1]
+        if not isinstance(best, exp.Select):
+            raise _NoWords
+        _no_more(best, "expressions", "from_", "where", "group", "kind")
+        *grouped, figure = (item.unalias() for item in best.expressions)
+        groups = best.args["group"].expressions if best.args.get("group") else []
+        named = [[c.name for c in each] for each in (shared, [*grouped, figure.this], [*groups, figure.this])]
+        if not isinstance(figure, exp.Max | exp.Min) or not named[0] == named[1] == named[2]:
+            raise _NoWords
+        where = best.args.get("where")
+        among = f" among those whose {self._conditions(where.this)}" if where is not None else ""
+        each = " and ".join(map(self.value, kinds))
+        return f"{self.value(column)} is {'not ' * negated}the {_AGGREGATES[type(figure)]} of each {each}{among}"
 
     def _exists(self, node: exp.Expr, negated: bool) -> str:
         """Return "related loans exist": rows of another table, found by nothing but equal columns and conditions."""

@@ -50,7 +50,7 @@ class Conditions(Presence):
         sentence = self.sentence
         lists: list[list[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]] = []
         for i in list(sentence.of("value")):
-            column = self._column_of_value(i)
+            column = self._column_of_value(i) if sentence.text(i - 1) != "how" else None  # "how heavy" is no value
             if column is None:
                 continue
             meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
@@ -179,7 +179,7 @@ class Conditions(Presence):
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
-        self.joined |= "and" in between and not negated
+        self.joined |= not negated and any(word.split()[0] == "and" for word in between)
         condition: exp.Expr
         if negated and len(listed) == 2 and not _JOINED.search(" ".join(between)):
             self.choices.doubt(0.6, "none of both, or the other")  # "not in Bern, in Basel"
@@ -379,7 +379,11 @@ class Conditions(Presence):
                     than = sentence.neighbour(k, -1, gap=1) if step < 0 else None
                     if than is not None and sentence.items[than].kind == "than" and not sentence.used[than]:
                         sentence.take(than)  # "above magnitude 5"
-                        comparison = Comparison(sentence.items[than].meanings[0][0], (meant.value,), meant.unit)
+                        sign, measured = sentence.items[than].meanings[0]
+                        known = self.world.index.measured_by(measured or (), [column.relation.name])
+                        if measured and all(column is not each for each, _ in known):
+                            self.choices.doubt(0.5, f"{column.name} is measured otherwise")  # brighter is less of it
+                        comparison = Comparison(sign, (meant.value,), meant.unit)
                         condition = self.compare(compared(column), comparison, column)
                     if self.world.graph.finds(column.relation.name, condition) is False:
                         self.choices.doubt(0.5, "a number that no row has")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -142,7 +143,9 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
-            alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
+            alone = sentence.items[i].how == "either" and (
+                sentence.items[i + 1].kind in ("and", "value") or sentence.items[i - 1].how == "verb"
+            )
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             acts = by_number and self._take_act(i + 1)  # "most requested pages"
@@ -152,7 +155,7 @@ class Ranking(Figures):
             else:
                 sentence.used[i] = False
             return
-        self._rank_rows_or_groups(column, down, meant)
+        self._rank_rows_or_groups(column, down, meant, by_name=target is not None)
 
     def _take_act(self, k: int) -> bool:
         """Use a word that only says what was done to things, and return whether there is one."""
@@ -247,14 +250,29 @@ class Ranking(Figures):
         self.measures.append(aggregate("MAX" if down else "MIN", column))
         return True
 
-    def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
+    def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative, *, by_name: bool) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
         if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if self.groups:  # "largest population per country"
-            self.measures.append(aggregate("MAX" if down else "MIN", column))
-            if self.names_main or any(s.kind == "table" and self.main in s.meanings for s in self.sentence.items):
+            most = "MAX" if down else "MIN"
+            if self.conditions.versus and column.sums is not False and meant.extreme in ("most", "least"):  # "did A or B lose more"
+                most = self.choices.pick("put together", [("SUM", 1.0), (most, 0.97)])
+            items = self.sentence.items
+            rows = self.names_main or any(s.kind == "table" and self.main in s.meanings for s in items)
+            after = [n for s, n in pairwise(items) if s.kind == "superlative"]
+            name = self.world.index.name_of(self.main)
+            rows |= any(n.kind in ("value", "noun") or name in [getattr(m, "thing", 0) for m in n.meanings] for n in after)
+            kinds, one = self._own_groups(), meant.limit in (None, 1) and not meant.offset
+            if rows and one and column.relation is self.main and kinds and not (by_name or self.conditions.versus):
+                # "The dearest hat of each maker" is a hat; "the highest price of hats of each maker", a price.
+                if self.choices.pick("first of each", [("rows", 1.0), ("figures", 0.7)]) == "rows":
+                    self.firsts = [*map(plain, kinds), aggregate(most, column)]
+                    self.groups, self.ordering, self.shown, self.names_main = [], [column], [*kinds, *self.shown], True
+                    return
+            elif rows:
                 self.choices.doubt(0.5, "the rows that rank first in each group")
+            self.measures.append(aggregate(most, column))
             return
         subject = self._subject()
         kind = subject[1] if subject is not None else None
@@ -297,6 +315,18 @@ class Ranking(Figures):
             self.choices.doubt(0.5, f"{column.name} with its sign, or without")
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
+
+    def _own_groups(self) -> list[LinkedColumn]:
+        """Return the columns of the rows themselves that the groups are of, a key for what it leads to; else none."""
+        found: dict[str, LinkedColumn] = {}
+        for group in self.groups:
+            column, way = self.world.column_of(group), self.world.graph.ways(self.main.name)[tables_in(group)[0]]
+            if column is not None and plain(column) == group and len(way) == 1:
+                column = self.world.index.column(self.main.name, way[0].left_column)
+            if column is None or column.relation is not self.main or (not way and plain(column) != group):
+                return []
+            found[column.name] = column
+        return [*found.values()]
 
     def _take_mean(self) -> bool:
         """Use the words that say that groups are ranked by a mean: "which team is tallest on average"."""
@@ -387,8 +417,8 @@ class Ranking(Figures):
             if left is None or after is None:
                 continue
             if self._is_column(after):
-                kind = left.kind
-                right = self.conditions.column(after, lambda c, kind=kind: c.kind == kind, "than")  # type: ignore[misc]
+                other = left
+                right = self._column_at(after, lambda c, o=other: c.kind == o.kind and c is not o, "than")  # type: ignore[misc]
                 if right is not None:
                     sentence.take(i, after, *([before] if before is not None else []))
                     self.extra.append(signs[sign](this=compared(left), expression=compared(right)))
