@@ -293,20 +293,16 @@ class _Describer:
         return f"{self.value(node.this)} is {'not ' * negated}among {self._figure_for(node.this, query, 'those')}"
 
     def _first_of_each(self, shared: Sequence[exp.Expr], best: exp.Expr, negated: bool) -> str:
-        """Return "price is the maximum of each maker": of rows that have the most, or least, of all that share values."""
-        kinds, column = shared[:-1], shared[-1]
-        if not isinstance(best, exp.Select):
+        """Return "price is the highest of each maker": of rows that rank first of all that share some values."""
+        _no_more(best, "expressions", "from_", "joins", "where", "group", "kind")
+        items, (*kinds, column) = [item.unalias() for item in best.expressions], shared
+        most, groups = type(items[-1]), getattr(best.args.get("group"), "expressions", [])
+        named = [[each.name for each in said] for said in (shared, [*items[:-1], items[-1].this], [*groups, column])]
+        if most not in (exp.Max, exp.Min) or not named[0] == named[1] == named[2]:
             raise _NoWords
-        _no_more(best, "expressions", "from_", "where", "group", "kind")
-        *grouped, figure = (item.unalias() for item in best.expressions)
-        groups = best.args["group"].expressions if best.args.get("group") else []
-        named = [[c.name for c in each] for each in (shared, [*grouped, figure.this], [*groups, figure.this])]
-        if not isinstance(figure, exp.Max | exp.Min) or not named[0] == named[1] == named[2]:
-            raise _NoWords
-        where = best.args.get("where")
-        among = f" among those whose {self._conditions(where.this)}" if where is not None else ""
+        among = f" among those whose {self._conditions(where.this)}" if (where := best.args.get("where")) else ""
         each = " and ".join(map(self.value, kinds))
-        return f"{self.value(column)} is {'not ' * negated}the {_AGGREGATES[type(figure)]} of each {each}{among}"
+        return f"{self.value(column)} is {'not ' * negated}the {_AGGREGATES[most]} of each {each}{among}"
 
     def _exists(self, node: exp.Expr, negated: bool) -> str:
         """Return "related loans exist": rows of another table, found by nothing but equal columns and conditions."""

@@ -19,7 +19,7 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, one_of, plain, tables_in, text
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, select_of, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
@@ -114,7 +114,7 @@ class Composer(Ranking):
         words = [token.folded for token in self.sentence.links.tokens]
         if self.conditions.joined and (things or "both" in words):
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
-        still = "still" in words and not self.extra and words.index("still")
+        still = "still" in words and not (self.extra or self.sentence.has_kind("share")) and words.index("still")
         if still and all(self.sentence.items[test.place].first < still for test in self.conditions.tests):
             self.choices.doubt(0.4, "what is still so")  # "how many members do we still have"
         unique = self.world.is_unique(self.world.index.name_of(self.main))
@@ -125,8 +125,9 @@ class Composer(Ranking):
         inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
         if not (spec.distinct or inner or (unnamed and not self.searches)):
             return
-        opens = next((item.first for item in self.sentence.items if item.kind != "silent"), 0)
-        if _SOLELY & {*words[opens:]} or (spec.distinct and "all" in words[opens + 1 :]):
+        said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
+        opens = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), 0)
+        if _SOLELY & {*" ".join(said[opens:]).split()} or (spec.distinct and "all" in said[opens + 1 :]):
             self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
         if (spec.distinct or spec.measures) and any(test.negated for test in self.conditions.tests):
             self.choices.doubt(0.4, "things with rows that are not so, or without any that is")
@@ -446,20 +447,21 @@ class Composer(Ranking):
         if alternatives or len(valued) > len({*valued}):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
         by_relation: dict[str, list[Test]] = {}
+        joined = self.conditions.joined and all(c.kind == "text" for c in self.shown)
         for test in tests:
             own = test.column.relation
             thing = self._thing() if own is self.main else None
             solely = not test.negated and bool(_SOLELY & {token.folded for token in self.sentence.links.tokens})
-            values = test.condition.expressions if isinstance(test.condition, exp.In) and self.conditions.joined else ()
             if thing is not None and (solely or (test.never and test.negated)):
-                # "Towns that never had a fair" are those none of whose rows is one; "with only fairs", all of whose are.
+                # Towns that never had a fair are those none of whose rows is one; "with only fairs", all of whose are.
                 so = self.conditions.deny(test) if test.negated else test.condition
                 other = self.conditions.deny(replace(test, never=True)) if solely else test.condition
                 none = exp.Not(this=self._held_by(thing, other))
                 whole = exp.and_(so.copy(), none) if solely else none
                 yield self.choices.pick(("never", test.place), [(whole, 1.0), (so, 0.97)])
-            elif thing is not None and values and not test.negated:  # keepers with both, or with either
-                both = exp.and_(*(self._held_by(thing, one_of(plain(test.column), [v.copy()])) for v in values))
+            elif thing is not None and joined and isinstance(test.condition, exp.In) and not test.negated:
+                each = (exp.EQ(this=plain(test.column), expression=v.copy()) for v in test.condition.expressions)
+                both = exp.and_(*(self._held_by(thing, one) for one in each))  # keepers with both, or with either
                 yield self.choices.pick(("both", test.place), [(both, 1.0), (test.condition, 0.97)])
             elif self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
@@ -473,14 +475,11 @@ class Composer(Ranking):
                     yield self._member(relation, listed, wanted=not negated)
 
     def _rank_first(self, conditions: Sequence[exp.Expr]) -> exp.Expr:
-        """Return the condition that rows have the most of all that share a kind with them and fulfil others."""
-        if any(tables_in(each) != [self.main.name] for each in conditions):
-            raise NotComposed
-        *kinds, most = self.firsts
-        best = exp.select(*kinds, most).from_(table_of(self.main.name)).group_by(*kinds)
-        for each in conditions:
-            best = best.where(each.copy())
-        return exp.In(this=exp.Tuple(expressions=[*kinds, most.this.copy()]), query=best.subquery())
+        """Return the condition that a row has the most of all in its group that fulfil others."""
+        *groups, most = self.firsts
+        best = select_of(QuerySpec(self.main.name, (), (most,), tuple(conditions), tuple(groups)), self.world.graph)
+        best.set("order", None)
+        return exp.In(this=exp.Tuple(expressions=[each.copy() for each in (*groups, most.this)]), query=best.subquery())
 
     def _held_by(self, thing: exp.Expr, condition: exp.Expr) -> exp.Expr:
         """Return the condition that some row of a thing fulfils another condition."""
@@ -600,7 +599,7 @@ class Composer(Ranking):
         """Doubt columns of which more may be asked than that they are shown."""
         for k in [k for k, item in enumerate(self.sentence.items) if item.kind == "column"]:
             first = self.sentence.text(k).split()[0]
-            ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least")
+            ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least", "best", "worst")
             if ranks or (first in ("average", "total", "mean") and not (of_one or self.names_main or self.ordering)):
                 self.choices.doubt(0.5, f"{first} is a part of a name")  # `low_temp`, or the lowest of them
         if any(c.kind == "number" and c.words[-1] == "day" for c in self.shown):

@@ -380,9 +380,10 @@ class Conditions(Presence):
                     if than is not None and sentence.items[than].kind == "than" and not sentence.used[than]:
                         sentence.take(than)  # "above magnitude 5"
                         sign, measured = sentence.items[than].meanings[0]
-                        known = self.world.index.measured_by(measured or (), [column.relation.name])
-                        if measured and all(column is not each for each, _ in known):
-                            self.choices.doubt(0.5, f"{column.name} is measured otherwise")  # brighter is less of it
+                        known = dict(self.world.index.measured_by(measured or (), [column.relation.name]))
+                        self.choices.doubt(
+                            0.5 if measured and column not in known else 1.0, "of it, or of its opposite"
+                        )
                         comparison = Comparison(sign, (meant.value,), meant.unit)
                         condition = self.compare(compared(column), comparison, column)
                     if self.world.graph.finds(column.relation.name, condition) is False:

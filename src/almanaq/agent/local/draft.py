@@ -72,9 +72,9 @@ class Draft:
                 only |= span.how in ("part", "described") and span.meanings == (self.main,)
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 unnamed = _ALONE if only and self._only_noun(span) else _UNNAMED
-                amounts = english().sums((self.sentence.links.tokens[span.last - 1].stem,))  # "senate votes" are counted
-                again = any(each.last == span.first for each in said) and not amounts
-                unnamed = _SAID_AGAIN if again else unnamed  # "staff members"
+                again = any(each.last == span.first for each in said)  # "staff members", but not "senate votes"
+                again = again and not english().sums((self.sentence.links.tokens[span.last - 1].stem,))
+                unnamed = _SAID_AGAIN if again else unnamed
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
@@ -134,16 +134,10 @@ class Draft:
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
                 sentence.take(before, i)
                 self.extra.append(self._member(relation, (), wanted=False))
-        self._name_undone()
-
-    def _name_undone(self) -> None:
-        """Turn "samples that have not been measured", where each measurement is of a sample, into a condition."""
-        sentence = self.sentence
-        for i in list(sentence.of("not")) if self.names_main else []:
+        for i in list(sentence.of("not")) if self.names_main else []:  # "animals that have never visited"
             k = next((k for k in range(i + 1, len(sentence.items)) if sentence.text(k) not in ("been", "yet")), i)
             done = [r for r in self.world.details_of(self.main) if share_root(sentence.text(k), relation_words(r)[-1])]
-            ends = all(item.kind == "silent" for item in sentence.items[k + 1 :])
-            if done and ends and is_verb_form(sentence.text(k)):
+            if done and is_verb_form(sentence.text(k)) and all(s.kind == "silent" for s in sentence.items[k + 1 :]):
                 sentence.take(i, k)
                 self.extra.append(self._member(done[0], (), wanted=False))
                 self.choices.doubt(0.85, f"{sentence.text(k)} says that there are {done[0].name}")
@@ -212,7 +206,7 @@ class Draft:
         named = self.world.index.name_of(self.main)
         columns = self.world.columns(self.main.name)
         timely = any(c.kind == "date" or c.words in (("year",), ("day",), ("date",)) for c in columns)
-        repeats = 1 < named.distinct <= (self.main.rows or 0) / 2 and named.words == ("name",)
+        repeats = 1 < named.distinct <= (self.main.rows or 0) / 2 and not named.names_rows and named.words == ("name",)
         called = (c for c in columns if c.is_identifier and {*c.words} & {*relation_words(self.main)})
         return timely and repeats and not any(map(self.world.is_unique, called))  # an `animal_no` tells two Rexes apart
 

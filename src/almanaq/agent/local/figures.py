@@ -14,7 +14,6 @@ from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
-from almanaq.agent.local.presence import Test
 from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import aggregate, compared, count, kinds_of, part, plain, text
 
@@ -109,16 +108,14 @@ class Figures(Defined):
                 kind, k = "table", k + 1
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
-            texts = (t for t in self.conditions.tests if sentence.items[t.place].kind == "hold" and k is not None)
-            held = [t.column for t in texts if t.place == k or (t.place == k + 1 and self._opens_with(t))]
+            texts = [(t, sentence.items[t.place]) for t in self.conditions.tests if k in (t.place, t.place - 1)]
+            opens = [(t, sentence.links.tokens[item.first].stem) for t, item in texts if item.kind == "hold"]
+            held = [t.column for t, word in opens if t.place == k or word in t.column.words]
             own = bool(held) and held[0].words[-1:] == relation_words(self.main)[-1:]
             if held and not own and not self.world.is_unique(held[0]):
                 self.choices.doubt(0.5, "rows or different texts")
             if k is None or kind not in ("table", "column", "noun"):
                 self._count_rows(pieces=kind == "value" and k == i + 1)  # "how many buns did Per buy?"
-                others = [t for t in self.conditions.tests if t.place == k and t.column.relation is not self.main]
-                if others and not self.names_main:
-                    self.choices.doubt(0.5, "rows, or what they are of")  # how many dogs were seen, of visits
             elif kind == "table" and not (distinct and self.main in sentence.items[k].meanings):
                 self._count_table(k)
             elif kind in ("noun", "table"):
@@ -127,11 +124,6 @@ class Figures(Defined):
                 self._count_different() if distinct else self._count_rows()
             else:
                 self._count_column(k, distinct)
-
-    def _opens_with(self, test: Test) -> bool:
-        """Return whether what a text holds begins with the noun of the texts: "product types mention chocolate"."""
-        opening = self.sentence.links.tokens[self.sentence.items[test.place].first]
-        return opening.stem in test.column.words
 
     def _doubt_history(self) -> None:
         rows = english().row_nouns & {
@@ -155,10 +147,11 @@ class Figures(Defined):
         """
         columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
         tally = next((c for c in columns if c.tallies or (pieces and "quantity" in c.roles)), None)
-        items, said = self.sentence.items, {self.sentence.text(k) for k in range(len(self.sentence.items))}
-        last = [item for item in items if item.kind != "silent"][-1:] if pieces and said & {"did", "does", "do"} else []
-        called = [item for item in items if item.kind == "table" and not item.how and self.main in item.meanings]
-        if tally is None or [item for item in called if item not in last]:  # "how many buns did Per order"
+        said = [item for item in self.sentence.items if item.kind != "silent"]
+        does = pieces and any(self.sentence.text(k) in ("did", "does") for k in range(len(self.sentence.items)))
+        said = said[:-1] if does else said  # "how many buns did Per order"
+        named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in said)
+        if tally is None or named:
             return count()
         return self.choices.pick("tally", [(aggregate("SUM", tally), 1.0), (count(), 0.97)])
 
@@ -325,7 +318,7 @@ class Figures(Defined):
             if span.how == "part" and column.is_measurable:
                 self.choices.doubt(0.2, "groups of an amount that a part of its name names")  # "month" of `fee_month`
             sentence.take(k)
-            if sentence.text(k - 1) == "per" and self.measures and column.words == relation_words(self.main)[-1:]:
+            if sentence.text(k - 1) == "per" and self.measures and column.words == relation_words(self.main):
                 self.choices.doubt(0.5, f"for each {column.name}, or each row")
             if column.is_measurable and f"{sentence.text(k)}s" == column.name and sentence.text(k - 1) == "per":
                 self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
@@ -446,9 +439,6 @@ class Figures(Defined):
                     return False
             self.sentence.take(i)
             self._add_group(column)
-            also = self._next_listed(i)  # "which genus and species"
-            if also is not None and self._is_column(also) and not self.sentence.used[also]:
-                self._group_by(also)
             if self._with_names(column) == [column]:
                 self._leave_out_missing(column)
             else:

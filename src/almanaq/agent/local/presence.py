@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -89,9 +90,8 @@ class Presence:
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
         fits_word = chosen.kind == "text" or not word.startswith(("who", "where"))
         named = word.startswith("who") and any(item.kind != "silent" for item in self.sentence.items[1:i])
-        ends = [self.sentence.text(k) for k in range(i + 1, len(self.sentence.items)) if self.sentence.text(k) != "?"]
-        if role == "shown" and chosen.kind in ("number", "date") and word == "what" and ends in (["of"], ["for"], ["with"]):
-            self.choices.doubt(0.4, f"{chosen.name} is not {ends[0]} what it was")  # "what was he convicted of", a day
+        if re.search(r" (?:of|for|with)\W*$", self.sentence.links.question):
+            answers["what"] = chosen.kind == "text"  # "what was he convicted of" asks for no day
         if role == "shown" and not answers.get(word, fits_word or named):
             self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not (asked or doers):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from sqlglot import exp
@@ -255,24 +256,21 @@ class Ranking(Figures):
         if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if self.groups:  # "largest population per country"
-            most = "MAX" if down else "MIN"
-            if self.conditions.versus and column.sums is not False and meant.extreme in ("most", "least"):  # "did A or B lose more"
-                most = self.choices.pick("put together", [("SUM", 1.0), (most, 0.97)])
-            items = self.sentence.items
-            rows = self.names_main or any(s.kind == "table" and self.main in s.meanings for s in items)
-            after = [n for s, n in pairwise(items) if s.kind == "superlative"]
-            name = self.world.index.name_of(self.main)
-            rows |= any(n.kind in ("value", "noun") or name in [getattr(m, "thing", 0) for m in n.meanings] for n in after)
-            kinds, one = self._own_groups(), meant.limit in (None, 1) and not meant.offset
-            if rows and one and column.relation is self.main and kinds and not (by_name or self.conditions.versus):
+            versus, items = bool(self.conditions.versus), self.sentence.items
+            lots = versus and column.sums is not False and meant.extreme in ("most", "least")  # "did A or B lose more"
+            most = aggregate("SUM" if lots else "MAX" if down else "MIN", column)
+            called = any(s.kind == "superlative" and n.kind in ("value", "noun") for s, n in pairwise(items))
+            rows = self.names_main or called or any(s.kind == "table" and self.main in s.meanings for s in items)
+            if rows and not (by_name or versus or meant.offset or (meant.limit or 1) > 1):
                 # "The dearest hat of each maker" is a hat; "the highest price of hats of each maker", a price.
                 if self.choices.pick("first of each", [("rows", 1.0), ("figures", 0.7)]) == "rows":
-                    self.firsts = [*map(plain, kinds), aggregate(most, column)]
-                    self.groups, self.ordering, self.shown, self.names_main = [], [column], [*kinds, *self.shown], True
+                    self.firsts, self.names_main, self.ordering = [*self.groups, most], True, [column]
+                    self.shown = [*filter(None, map(self.world.column_of, self.groups)), *self.shown]
+                    self.groups = []
                     return
             elif rows:
                 self.choices.doubt(0.5, "the rows that rank first in each group")
-            self.measures.append(aggregate(most, column))
+            self.measures.append(most)
             return
         subject = self._subject()
         kind = subject[1] if subject is not None else None
@@ -315,18 +313,6 @@ class Ranking(Figures):
             self.choices.doubt(0.5, f"{column.name} with its sign, or without")
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
-
-    def _own_groups(self) -> list[LinkedColumn]:
-        """Return the columns of the rows themselves that the groups are of, a key for what it leads to; else none."""
-        found: dict[str, LinkedColumn] = {}
-        for group in self.groups:
-            column, way = self.world.column_of(group), self.world.graph.ways(self.main.name)[tables_in(group)[0]]
-            if column is not None and plain(column) == group and len(way) == 1:
-                column = self.world.index.column(self.main.name, way[0].left_column)
-            if column is None or column.relation is not self.main or (not way and plain(column) != group):
-                return []
-            found[column.name] = column
-        return [*found.values()]
 
     def _take_mean(self) -> bool:
         """Use the words that say that groups are ranked by a mean: "which team is tallest on average"."""
@@ -417,8 +403,8 @@ class Ranking(Figures):
             if left is None or after is None:
                 continue
             if self._is_column(after):
-                other = left
-                right = self._column_at(after, lambda c, o=other: c.kind == o.kind and c is not o, "than")  # type: ignore[misc]
+                unlike = partial(lambda own, c: c.kind == own.kind and c is not own, left)
+                right = self.conditions.column(after, unlike, "than")
                 if right is not None:
                     sentence.take(i, after, *([before] if before is not None else []))
                     self.extra.append(signs[sign](this=compared(left), expression=compared(right)))
