@@ -288,21 +288,10 @@ class _Describer:
             values = list(dict.fromkeys(map(self._item, node.expressions)))
             among = f"none of {', '.join(values)}" if negated else " or ".join(values)
             return f"{self.value(node.this)} is {among}"
-        if isinstance(node.this, exp.Tuple):
-            return self._first_of_each(node.this.expressions, query.unnest(), negated)
+        if isinstance(node.this, exp.Tuple):  # the rows that rank first in each group
+            values = " and ".join(map(self.value, node.this.expressions))
+            return f"{values} are {'not ' * negated}among {self.query(query.unnest())}"
         return f"{self.value(node.this)} is {'not ' * negated}among {self._figure_for(node.this, query, 'those')}"
-
-    def _first_of_each(self, shared: Sequence[exp.Expr], best: exp.Expr, negated: bool) -> str:
-        """Return "price is the highest of each maker": of rows that rank first of all that share some values."""
-        _no_more(best, "expressions", "from_", "joins", "where", "group", "kind")
-        items, (*kinds, column) = [item.unalias() for item in best.expressions], shared
-        most, groups = type(items[-1]), getattr(best.args.get("group"), "expressions", [])
-        named = [[each.name for each in said] for said in (shared, [*items[:-1], items[-1].this], [*groups, column])]
-        if most not in (exp.Max, exp.Min) or not named[0] == named[1] == named[2]:
-            raise _NoWords
-        among = f" among those whose {self._conditions(where.this)}" if (where := best.args.get("where")) else ""
-        each = " and ".join(map(self.value, kinds))
-        return f"{self.value(column)} is {'not ' * negated}the {_AGGREGATES[most]} of each {each}{among}"
 
     def _exists(self, node: exp.Expr, negated: bool) -> str:
         """Return "related loans exist": rows of another table, found by nothing but equal columns and conditions."""

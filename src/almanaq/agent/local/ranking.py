@@ -144,9 +144,8 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
-            alone = sentence.items[i].how == "either" and (
-                sentence.items[i + 1].kind in ("and", "value") or sentence.items[i - 1].how == "verb"
-            )
+            beside = {sentence.items[i - 1].how, sentence.items[i + 1].kind}
+            alone = sentence.items[i].how == "either" and bool(beside & {"verb", "and", "value"})
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             acts = by_number and self._take_act(i + 1)  # "most requested pages"
