@@ -328,8 +328,10 @@ class Composer(Ranking):
         if isinstance(whole, LinkedColumn) and k is not None:
             if whole.is_measurable:
                 amount = self._column_at(k, lambda c: c.is_measurable and bool(c.sums), "measure")
-                if amount is None or of_figure:
-                    raise NotComposed  # a share of an amount is none of the rows
+                noun = self.sentence.items[k]
+                adds = not noun.how or english().sums((self.sentence.links.tokens[noun.last - 1].stem,))
+                if amount is None or of_figure or not adds:  # "bills" have a `total_bill` each
+                    raise NotComposed
                 self._check_sums(amount)
                 self.sentence.take(k)
                 counted, self.counts = aggregate("SUM", amount), False
