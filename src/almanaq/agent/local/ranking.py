@@ -144,7 +144,7 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
-            beside = {sentence.items[i - 1].how, sentence.items[i + 1].kind}
+            beside = {sentence.items[i - 1].how, *(item.kind for item in sentence.items[i + 1 : i + 2])}
             alone = sentence.items[i].how == "either" and bool(beside & {"verb", "and", "value"})
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
