@@ -733,6 +733,11 @@ FAIRS = {
         "mag": [2.5, 3.5, 4.5, 5.5, 6.5],
     }
 }
+LOANS = {
+    "readers": {"reader_id": [1, 2, 3], "reader": ["Ida", "Per", "Bo"]},
+    "books": {"book_id": [7, 8, 9], "book": ["Fox", "Owl", "Elk"]},
+    "loans": {"loan_id": [1, 2, 3, 4], "reader_id": [1, 1, 2, 1], "book_id": [7, 8, 7, 9]},
+}
 KENNELS = {
     "hounds": {
         "hound_no": [11, 12, 13, 14, 15, 16],
@@ -782,6 +787,11 @@ def test_rows_that_rank_first_share_a_key_with_others_and_fulfil_the_conditions(
 @pytest.mark.parametrize(
     ("tables", "question", "offered"),
     [
+        (
+            LOANS,
+            "which reader borrowed the most books?",
+            "GROUP BY readers.reader_id, readers.reader ORDER BY COUNT(*)",
+        ),
         (FAIRS, "which towns have only book fairs?", "NOT town IN (SELECT town FROM fairs WHERE kind <> 'book'"),
         (FAIRS, "towns with both book and toy fairs", "town IN (SELECT town FROM fairs WHERE kind = 'toy'"),
         (FAIRS, "how many fairs are both book and toy?", "COUNT(*)"),

@@ -84,6 +84,10 @@ class Ranking(Figures):
         if k is not None and meant.extreme in ("most", "least"):
             after = sentence.items[k]
             rows = after.kind == "noun" and after.how == "row"
+            others = () if self.names_main or after.kind != "table" or self.main in after.meanings else after.meanings
+            if any(self.world.is_single(self.main.name, r.name) for r in others):  # "who has the most books", of loans
+                rows = True
+                self.choices.doubt(0.6, "each row is one of them")
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
                 self._count_rows()
