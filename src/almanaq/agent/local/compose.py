@@ -23,7 +23,10 @@ from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, cou
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.text.words import STOPWORDS
 
-_GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
+_GENERAL = re.compile(
+    r"\s*(?:what(?:'s| is| are| was| does)|why|who(?! (?:has|serves?|makes?)\b)|how (?:do|does|did|to|can))\b",
+    re.I,
+)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
 _EITHER_WAY = re.compile(r"\bwith (?:and|or) without\b", re.IGNORECASE)

@@ -179,6 +179,11 @@ class Conditions(Presence):
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
+        if negated and column.scale and len(listed) > 1 and all(isinstance(c, exp.EQ) for c in conditions):
+            steps = [column.scale.index(c.expression.this) for c in conditions]
+            if all((step < steps[0]) is (steps[0] > 0) for step in steps[1:]):  # "not expensive, moderate or cheap"
+                listed, conditions, negated = listed[1:], conditions[1:], False
+                first = listed[0][0]
         self.joined |= not negated and any(word.split()[0] == "and" for word in between)
         condition: exp.Expr
         if negated and len(listed) == 2 and not _JOINED.search(" ".join(between)):

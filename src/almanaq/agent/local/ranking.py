@@ -391,8 +391,9 @@ class Ranking(Figures):
         for i in list(sentence.of("than")):
             sign, measured = sentence.items[i].meanings[0]
             before, after = sentence.neighbour(i, -1, gap=2), sentence.neighbour(i, 1, gap=2)
-            step = next((t for t in self.conditions.tests if t.place == after and t.column.scale), None)
-            if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate"
+            beside = before if after is None and sign in (">=", "<=") else after
+            step = next((t for t in self.conditions.tests if t.place == beside and t.column.scale), None)
+            if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate", "moderate at most"
                 self.conditions.tests.remove(step)
                 sentence.take(i)
                 condition = on_scale(step.column, sign, step.condition.expression.this)
