@@ -37,8 +37,7 @@ _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
 MORE_BELOW = f", the first {ROWS_SHOWN} of them here"
 _GROUPED = re.compile(
-    r"^(?!.*(?:\bLIMIT\b|\) IN \(SELECT\b)).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*"
-    r"\bGROUP BY\b",
+    r"^(?!.*(?:\bLIMIT\b|\) IN \()).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*\bGROUP BY\b",
     re.I | re.S,
 )
 """A query whose last output is a figure of all its groups."""

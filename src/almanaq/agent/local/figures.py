@@ -147,9 +147,10 @@ class Figures(Defined):
         """
         columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
         tally = next((c for c in columns if c.tallies or (pieces and "quantity" in c.roles)), None)
-        said = [item for item in self.sentence.items if item.kind != "silent"]
-        does = pieces and any(self.sentence.text(k) in ("did", "does") for k in range(len(self.sentence.items)))
-        said = said[:-1] if does else said  # "how many buns did Per order"
+        acts = pieces and {"did", "does"} & {token.folded for token in self.sentence.links.tokens}
+        said = [item for item in self.sentence.items if item.kind != "silent"][
+            : -1 if acts else None
+        ]  # "did Per order"
         named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in said)
         if tally is None or named:
             return count()
