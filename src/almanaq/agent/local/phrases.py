@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
@@ -76,6 +76,8 @@ def _packs() -> tuple[Domain, ...]:
     return tuple(found)
 
 
+_LONGEST_MATTER = 5
+"""Words of the longest run that asks for a matter."""
 AMOUNT = "amount"
 """The label of amounts that nothing structured took, which a wish may hold."""
 
@@ -106,6 +108,14 @@ class TokenUse:
     def folded(self, i: int) -> str:
         """Return token i in lower case, "" outside the question."""
         return self.tokens[i].folded if 0 <= i < len(self.tokens) else ""
+
+    @cached_property
+    def in_matters(self) -> frozenset[int]:
+        """The places of words that ask for a matter together: "little ones", though each says nothing."""
+        said = [token.stem for token in self.tokens]
+        runs = ((i, k) for i in range(len(said)) for k in range(i + 2, min(i + _LONGEST_MATTER, len(said)) + 1))
+        known = ((i, k) for i, k in runs if without_small(said[i:k]) in self.domain.matters and self.free(i, k))
+        return frozenset(at for i, k in known for at in range(i, k) if self.folded(at) not in search_words().quality)
 
     def tells(self, i: int) -> bool:
         """Return whether word i stands where the asker tells of people, and wants or denies nothing."""
@@ -222,7 +232,7 @@ def content(use: TokenUse, i: int) -> bool:
         return False
     folded, words = use.folded(i), search_words()
     cues = words.owning | words.negations | words.unable | words.glue | words.quality | words.ignored
-    if i < len(use.used) and use.used[i] == AMOUNT:
+    if (i < len(use.used) and use.used[i] == AMOUNT) or i in use.in_matters:
         return True
     return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
 
@@ -254,11 +264,9 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     told = "i we" if matter else "i we i'm we're"
     if not cue and use.folded(first - 1) in told.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
-    if (
-        not matter
-        and use.domain.matters
-        and (use.tells(first) or (cue in ("", "for", "with") and _names_company(use, said)))
-    ):
+    of_company = cue in ("", "for", "with") and _names_company(use, said)
+    denied = not (wanted or dish)  # what no text is read for is denied by none
+    if use.domain.matters and not matter and (of_company or denied or use.tells(first)):
         return None
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
