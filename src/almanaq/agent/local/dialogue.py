@@ -165,6 +165,9 @@ class LocalDialogue:
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
         names_row = sure is not None and self._names_its_row(sure, world)
+        of_world = turn_pattern("of_world").search(question) and not (speaks_of or names_row)
+        if of_world and best is not None and _searches(best, world) and not best.spec.gives_figures:
+            return Parsed("no_query", reply="No row tells that, so I searched nothing.", kind="world")
         of_row = names_row and last is not None and is_searched(world, world.catalog.relation(last.rows))
         if of_row and history[-1].kind == "detail":  # "and Elm Lodge?" asks of it what was asked of another one
             history = (*history[:-1], replace(history[-1], kind="new"))
@@ -240,18 +243,10 @@ class LocalDialogue:
         """Return whether a reading is sure enough to be the answer."""
         searched = _searches(reading, world) and not reading.spec.groups
         least = min(_SEARCHED, self._confidence) if searched else self._confidence
-        told = not (searched and _misses_its_point(question, reading, world))
-        return reading.probability >= least and told and not self._is_of_world(question, reading, world)
-
-    def _is_of_world(self, question: str, reading: Reading, world: World) -> bool:
-        """Return whether a search is read into what is asked of the world: "when was the bridge built?"."""
-        told = "detail" in reading.reasons or reading.spec.gives_figures or self._names_its_row(reading, world)
-        return not told and _searches(reading, world) and turn_pattern("of_world").search(question) is not None
+        return reading.probability >= least and not (searched and _misses_its_point(question, reading, world))
 
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
-        if found and self._is_of_world(question, found[0], world):
-            return Parsed("no_query", reply="No row tells that, so I searched nothing.", kind="world")
         offered = [
             Offered(describe(reading.suql, dialect=world.dialect), reading.suql, round(reading.probability, 3))
             for reading in found[:MOST_READINGS]

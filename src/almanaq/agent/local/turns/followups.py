@@ -63,9 +63,7 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
     last = last_query(history, world)
     if last is None:
         return None
-    said = question.strip()
-    if turn_pattern("counts_all").search(said):  # "how many hotels like these are in Bern?"
-        said = turn_pattern("like_those").sub("", said)
+    said = turn_pattern("like_those").sub(r"\1", question.strip())  # "how many hotels like these are in Bern?"
     turn = fill_same(FollowUp(said, last, history, world))
     edits = (_count, _rank, _bound, _of_groups, _drop, find_others, _list, _give_up, compare_with_shown, _ask_of_shown)
     found = next((found for edit in (*edits, _exchange) if (found := edit(turn)) is not None), None)
