@@ -175,7 +175,7 @@ class LocalDialogue:
         refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
         refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
-        lost &= offered_search(history, world) is None and (speaks_of or not turn_pattern("counts_all").search(question))
+        lost &= offered_search(history, world) is None and (speaks_of or not turn_pattern("count_all").search(question))
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
         if lost and speaks_of:  # "their" after "only the overdue ones", which was not understood, are those

@@ -214,7 +214,7 @@ def _give_up(turn: FollowUp) -> Edit | None:
     if others == parts:
         return None
     rest = ", ".join(others)
-    if turn_pattern("counts_all").search(rest) and not refers(rest, turn.history, turn.world):
+    if turn_pattern("count_all").search(rest) and not refers(rest, turn.history, turn.world):
         spec = QuerySpec(spec.rows)  # "how many hotels have golf, never mind the price?" begins anew
     left = replace(turn, said=rest, spec=spec)
     found = compare_with_shown(left) or _exchange(left) if rest else None

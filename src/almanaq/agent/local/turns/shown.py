@@ -187,7 +187,7 @@ def find_others(turn: FollowUp) -> Edit | None:
     """Other rows than those shown, with what the turn names; of the kinds of one of them where it asks for such."""
     spec, world, said = turn.spec, turn.world, turn.said
     alike = turn.match("alike")
-    if spec.gives_figures or turn.match("counts_all") or not (alike or turn.match("another")):
+    if spec.gives_figures or turn.match("count_all") or not (alike or turn.match("another")):
         return None
     if alike is None:
         return Edit(_leave_out_shown(turn)) if less_or_more(said) is None else None
