@@ -424,7 +424,8 @@ class Composer(Ranking):
         valued = [id(column) for column in equal if either or not column.column.array]  # a list may hold both
         if alternatives or len(valued) > len({*valued}):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
-        by_relation: dict[str, list[Test]] = {}
+        by_relation: dict[tuple[str, bool], list[Test]] = {}
+        ways = self.world.graph.ways(self.main.name)
         for test in tests:
             own = test.column.relation
             if own is self.main and test.never and test.negated and (thing := self._thing()) is not None:
@@ -435,13 +436,14 @@ class Composer(Ranking):
             elif self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:
-                by_relation.setdefault(own.name, []).append(test)
-        for tests in by_relation.values():
-            relation = tests[0].column.relation
-            for negated in (False, True):
-                listed = [test.condition for test in tests if test.negated is negated]
-                if listed:
-                    yield self._member(relation, listed, wanted=not negated)
+                through = {self.main.name, *(hop.right for hop in ways[own.name])}
+                none = any(i < test.place and relation.name in through for i, relation in self.denied)
+                by_relation.setdefault((own.name, none or test.negated), []).append(test)
+        for _, relation in self.denied:  # "no visits in May" are none of these, rather than none and some
+            if not any(none and relation.name in (n, *(h.right for h in ways[n])) for n, none in by_relation):
+                yield self._member(relation, (), wanted=False)
+        for (name, negated), held in by_relation.items():
+            yield self._member(self.world.catalog.relation(name), [t.condition for t in held], wanted=not negated)
 
     def _thing(self) -> exp.Expr | None:
         """Return what alone is asked for, and has several rows."""

@@ -38,6 +38,8 @@ _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS, _ITSELF, _PART_OF_NAME = 20, 0.6, 0.6
 _AGREED = 1.15
 """How much more a column is meant where another one, of which the words are a value too, has it for the same row."""
+_AFTER_NOUN = 0.8
+"""How near to the rows is at least what stands right after the noun that it is of: "a concert in 2014"."""
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 
@@ -545,6 +547,9 @@ class Conditions(Presence):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
+                before = self.sentence.neighbour(i, -1, gap=2)
+                if before is not None and reach and column.relation in self.sentence.items[before].meanings[:1]:
+                    reach = max(reach, _AFTER_NOUN)
                 exact = column.words in (("year",), ("month",), (*relation_words(column.relation), "date"))
                 exact |= len(column.words) == 1 and column.kind == "date" and not is_verb_form(column.words[0])
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")

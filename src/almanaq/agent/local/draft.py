@@ -53,6 +53,7 @@ class Draft:
         self.offset = 0
         self.counts = self.distinct = self.names_main = False
         self.ordering: list[LinkedColumn] = []
+        self.denied: list[tuple[int, Relation]] = []
         self.searches = is_searched(world, main)
         self.wishes: list[tuple[LinkedColumn, Phrase]] = []
 
@@ -124,10 +125,17 @@ class Draft:
         for i, relation in self._tables():
             if self.world.is_single(self.main.name, relation.name):
                 continue
-            before = sentence.neighbour(i, -1, gap=2)
+            before = sentence.neighbour(i, -1, gap=4, over=("by",))  # "are not used by any document"
+            if before is not None and self.main in sentence.items[before].meanings:
+                before = sentence.neighbour(before, -1, gap=2)  # "except stadiums having a concert"
+            verb = before is not None and sentence.text(before - 1).startswith(("did", "do"))
+            if before is not None and sentence.items[before].kind == "unknown" and verb:
+                sentence.take(before)  # "did not lose any ship"
+                self.choices.doubt(_ALONE, f"{sentence.text(before)} only ties what it stands between")
+                before -= 1
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
-                sentence.take(before, i)
-                self.extra.append(self._member(relation, (), wanted=False))
+                sentence.take(before, i, *(k for k in range(before, i) if sentence.items[k].kind == "by"))
+                self.denied.append((i, relation))
 
     def _member(
         self, relation: Relation, tests: Sequence[exp.Expr], *, wanted: bool = True, having: exp.Expr | None = None
