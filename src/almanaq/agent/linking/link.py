@@ -208,6 +208,9 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
                 yield Span(first, last, "table", meant, best * size, tables[0].how)
             named = index.columns_named(key)
+            before = tokens[first - 1].stem if first else ""
+            if len(key) > 2 and named and key[1] in ("of", "for") and before and index.names_a_column(before, key[0]):
+                continue  # "template ids for documents"
             if joined != key and (not named or named[0].how == "part"):
                 named = [n for n in index.columns_named(joined) if n.how != "part"] or named
             if not named or (silent and named[0].sureness < 0.95):

@@ -381,9 +381,17 @@ class Composer(Ranking):
             self.choices.doubt(0.05, "one figure in an order")
         spec = self._rank_those_without(spec)
         if spec.gives_figures:
-            extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
-            if extra:  # beside groups, they are groups of their own
-                self.choices.doubt(0.45, "columns beside a figure")
+            keys = [c for each in spec.groups if (c := self.world.column_of(each)) is not None and self.world.is_unique(c)]
+            if self.counts and any(c.relation is self.main and self.main.key == (c.name,) for c in keys):
+                self.choices.doubt(0.2, "each group is one row")
+            tied = {hop.own for c in keys for hop in self.world.graph.hops(self.main.name) if hop.theirs == plain(c)}
+            shown = [c for c in self.shown if plain(c) not in {*spec.groups, *tied}]
+            extra = [plain(c) for c in shown]
+            if any(all(c.relation is not key.relation for key in keys) for c in shown):
+                # Beside groups, what a key does not tell makes groups of its own.
+                their = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
+                likely = 1.0 if self.of_each and not spec.groups else 0.9 if their else 0.45
+                self.choices.doubt(likely, "columns beside a figure")
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
             return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))

@@ -120,9 +120,12 @@ class Conditions(Presence):
         called = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
         if called and len(options) > 1 and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
             options = [(c, weight * (_ITSELF if c is name and c.names_rows else 1.0)) for c, weight in options]
-        if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
-            # Only other rows, which belong to a row, have it.
-            options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]
+        if len(options) == 1 and (reach := self.world.reach(self.main.name, options[0][0])) < 1:
+            # No other column has it, however far this one is.
+            way = self.main.name, options[0][0].relation.name
+            sure = all(not meaning.how for meaning in span.meanings) and not self.world.graph.is_ambiguous(*way)
+            near = (0.95 if sure else reach) if self.world.is_single(*way) else 0.9 if sure else 0.8
+            options = [(column, near * weight / reach) for column, weight in options]
         column = self.choices.pick(("value", span.first), options)
         if label is not None and self._labels(label, column):
             sentence.take(label)

@@ -51,7 +51,7 @@ class Draft:
         self.shown: list[LinkedColumn] = []
         self.limit: int | None = None
         self.offset = 0
-        self.counts = self.distinct = self.names_main = False
+        self.counts = self.distinct = self.names_main = self.of_each = False
         self.ordering: list[LinkedColumn] = []
         self.denied: list[tuple[int, Relation]] = []
         self.searches = is_searched(world, main)

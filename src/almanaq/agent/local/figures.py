@@ -167,6 +167,10 @@ class Figures(Defined):
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)
+        span = self.sentence.items[k]
+        rows = (s for s in self.sentence.links.spans if (s.first, s.last, s.kind, s.how) == (span.first, span.last, "table", ""))
+        if not distinct and any(self.main in s.meanings for s in rows):
+            self.choices.doubt(0.5, f"rows, or different {column.name}")
         named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
         if named_like_rows and not distinct:
             self._count_rows()
@@ -226,6 +230,9 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("by")):
             k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value", "unknown"))
+            if sentence.text(i).endswith("each") and (k is None or sentence.items[k].kind == "and"):
+                sentence.take(i)  # "each kind, and how many trees there are of each"
+                self.of_each = True
             if k is None:
                 continue
             kind = sentence.items[k].kind
@@ -237,6 +244,9 @@ class Figures(Defined):
                 k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
+                continue
+            if kind in ("superlative", "compare") and is_verb_form(sentence.text(i - 1)):
+                sentence.take(i)  # "used by the most clubs"
                 continue
             if self._ranks_by(i, k) or self._tells_doer(i, k):
                 continue
@@ -335,7 +345,8 @@ class Figures(Defined):
                 return True
             if relation is self.main:
                 mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg | exp.Median)
-                self.choices.doubt(0.9 if mean else 0.5, "per row")
+                lists = not self.measures and not sentence.has_kind("count", "share", "superlative")
+                self.choices.doubt(0.9 if mean or lists else 0.5, "per row")  # "name and age of each grower"
                 return True
             if not self.world.is_single(self.main.name, relation.name):
                 raise NotComposed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -26,6 +26,11 @@ _ASKED_FOR = {
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
 }
 """What the words of a column may be that a question word asks for."""
+
+
+_OWN, _OTHERS = 0.9, 0.5
+"""How near is at least a column of the rows that it is listed of, and how much less is meant one of others."""
+_TYING = frozenset("of for the all any these those a an ,".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,9 @@ class Presence:
                 options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
+        elif (owners := self._owners(i)) and len(options) > 1:
+            theirs = [(c, max(w, _OWN)) for c, w in options if c.relation in owners]
+            options = [*theirs, *((c, _OTHERS * w if theirs else w) for c, w in options if c.relation not in owners)]
         chosen = self.choices.pick((role, span.first), options)
         if any(isinstance(n, Named) and n.thing is chosen and n.how == "part" for n in span.meanings):
             self._by_part[i] = chosen
@@ -96,6 +104,23 @@ class Presence:
         if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
             self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
+
+    def _owners(self, i: int) -> Sequence[Relation]:
+        """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
+        k: int | None = i
+        while k is not None and self.sentence.items[k].kind in ("column", "and"):
+            span, said = self.sentence.items[k], self.sentence.text(k).split()
+            things = {c.relation.name: c.relation for m in span.meanings if isinstance(c := getattr(m, "thing", None), LinkedColumn)}
+            if len(things) == 1 and len(said) > 1 and k != i and {"of", "for"} & {*said}:
+                return [*things.values()]
+            step = self.sentence.neighbour(k, 1, gap=4)
+            between = self.sentence.words_between(k, step) if step is not None else ()
+            if step is not None and self.sentence.items[step].kind == "by" and self.sentence.text(step).startswith(("for", "of")):
+                step = self.sentence.neighbour(step, 1, gap=1)
+            elif not all(word in _TYING for word in between):
+                return ()
+            k = step
+        return self.sentence.items[k].meanings if k is not None and self.sentence.items[k].kind == "table" else ()
 
     def is_named_again(self, i: int) -> bool:
         """Return whether a part of a name belongs to a column that another part of it, which is used, has named."""
