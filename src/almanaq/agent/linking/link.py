@@ -203,7 +203,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if terms := index.terms_named(key):
                 yield Span(first, last, "term", tuple(terms), _TERM * size)
             tables = index.relations_named(key) or index.relations_named(joined)
-            if tables and not (silent and tokens[first].folded in ("it", "us", "in")):
+            orders = silent and (not first or tokens[first - 1].text in ".?!" or tokens[first - 1].folded == "please")
+            if tables and not (silent and (orders or tokens[first].folded in ("it", "us", "in"))):
                 best = max(named.sureness for named in tables)
                 meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
                 yield Span(first, last, "table", meant, best * size, tables[0].how)

@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, is_verb_form
+from almanaq.agent.linking.words import is_plural, is_verb_form, stems
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
@@ -21,6 +21,7 @@ from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
+from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
@@ -92,6 +93,7 @@ class Composer(Ranking):
             self._rate()
             self._wish()
         self._take_shown()
+        self._sort_shown()
         spec = self._finish()
         self._doubt_things(spec)
         if not self.searches:
@@ -114,7 +116,11 @@ class Composer(Ranking):
         if self.conditions.joined and things:
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         unique = self.world.is_unique(self.world.index.name_of(self.main))
-        if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and self.names_main)):
+        of_rows = self.names_main or any(
+            {*relation_words(self.main)} & {*stems(self.sentence.text(k))} and "of" in self.sentence.text(k).split()
+            for k in range(len(self.sentence.items))
+        )
+        if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and of_rows)):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         unnamed = not (spec.measures or spec.groups or unique)
         inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
@@ -147,6 +153,9 @@ class Composer(Ranking):
         sentence, verb = self.sentence, self.sentence.text(k)
         if any(share_root(verb, own) or own in english().verbs.get(verb, ()) for own in relation_words(self.main)):
             return True
+        rest = {word for j in range(k + 1, len(sentence.items)) if (word := sentence.text(j)).isalpha()}
+        if rest and rest <= _TIES | {"it", "there", "them"} and self.groups and self.measures:
+            return True  # "for each hall, how many plays are given there"
         before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
         kind = sentence.items[before].kind if before is not None else ""
         if after is not None and sentence.items[after].kind != "and":
@@ -241,6 +250,7 @@ class Composer(Ranking):
             if noun and not sentence.asks_doer(i, column):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
+        told = {test.column.relation.name for test in self.conditions.tests}
         for i, relation in self._tables():
             if relation is self.main:
                 self.sentence.take(i)
@@ -253,8 +263,24 @@ class Composer(Ranking):
                     self.shown.append(name)
                     if self.world.reach(self.main.name, name) < _EQUAL:
                         self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
-                elif not any(test.column.relation is relation for test in self.conditions.tests):
+                elif relation.name not in told and not self._is_shown_of(i, relation):
+                    told.add(relation.name)
                     self.choices.doubt(0.6, f"mention of {relation.name}")
+
+    def _is_shown_of(self, i: int, relation: Relation) -> bool:
+        """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""
+        grouped = (c for each in self.groups if (c := self.world.column_of(each)) is not None)
+        shown = [c for c in (*grouped, *self.shown) if c.relation is relation]
+        before = (m for item in self.sentence.items[max(i - 4, 0) : i] if item.kind == "column" for m in item.meanings)
+        return any(getattr(m, "thing", None) is c for m in before for c in shown)
+
+    def _sort_shown(self) -> None:
+        """Turn "the title of all films in alphabetical order" into an order by what is shown."""
+        for i in list(self.sentence.of("direction")):
+            texts = [c for c in self.shown if c.kind == "text"] if "alphabet" in self.sentence.text(i) else self.shown
+            if len(texts) == 1 and not (self.order or self.groups or self.measures):
+                self.sentence.take(i)
+                self.order.append((compared(texts[0]), self.sentence.items[i].meanings[0] == "descending"))
 
     def _rate(self) -> None:
         """Order by the rating what is to be "well rated", and compare with it what names no other column."""

@@ -259,7 +259,8 @@ class Conditions(Presence):
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
             )
             named = column is self.world.index.name_of(column.relation)  # China is not Hong Kong, China
-            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.8)]
+            written = values[0][:1].isupper() and values[0] in self.sentence.links.question
+            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.7 if written else 0.8)]
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])

@@ -43,6 +43,9 @@ class Figures(Defined):
                 return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1)
+            if k == i + 1 and sentence.items[k].kind == "count" and sentence.text(i) == "total":
+                sentence.take(i)  # "the total count of vans"
+                continue
             if k is not None and sentence.items[k].kind == "aggregate":
                 self.choices.doubt(0.2, "a figure of figures")
             k = sentence.neighbour(i, 1, gap=4, over=over)
@@ -81,6 +84,9 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("count")):
             k = sentence.neighbour(i, 1, gap=2)
+            if k is not None and sentence.items[k].kind == "count":
+                sentence.take(i)  # "count the number of"
+                continue
             distinct = k is not None and sentence.items[k].kind == "distinct"
             if distinct and k is not None:
                 sentence.take(k)

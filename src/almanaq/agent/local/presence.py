@@ -88,7 +88,8 @@ class Presence:
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
         elif (owners := self._owners(i)) and len(options) > 1:
-            theirs = [(c, max(w, _OWN)) for c, w in options if c.relation in owners]
+            far = self.world.graph.is_ambiguous
+            theirs = [(c, w if far(self.main.name, c.relation.name) else max(w, _OWN)) for c, w in options if c.relation in owners]
             options = [*theirs, *((c, _OTHERS * w if theirs else w) for c, w in options if c.relation not in owners)]
         chosen = self.choices.pick((role, span.first), options)
         if any(isinstance(n, Named) and n.thing is chosen and n.how == "part" for n in span.meanings):

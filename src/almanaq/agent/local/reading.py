@@ -192,6 +192,8 @@ def _columns_found(reading: Reading, world: World) -> Found | None:
             figures = tuple(map(str, world.run(reading.suql)[0]))
             shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
             spec = QuerySpec(spec.rows, shown, (), spec.conditions)
+        if spec.having:  # what groups are counted for is not what they are
+            spec = replace(spec, measures=())
         key = key_of(world.catalog.relation(spec.rows)) if spec.columns and not spec.distinct else None
         keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
         whole = replace(spec, columns=(*spec.columns, *keys), limit=spec.limit or _MOST_COMPARED)
