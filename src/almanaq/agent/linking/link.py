@@ -297,7 +297,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 lower = len(spoken) == 1 and not exact and all(t.text.islower() for t in inside)
                 if digits:
                     score = 0.88 * (last - first)
-                elif lower and all(_is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):
+                elif lower and all(is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):
                     score *= 0.6
                 elif all(m.how == "item" and m.column.distinct > _LOOSE for m in found):
                     score *= 0.8
@@ -362,8 +362,10 @@ def _is_function_word(token: Token) -> bool:
     return does or measured or token.folded in language.silent or token.folded in ("latest", "newest", "maximum")
 
 
-def _is_name(meaning: ValueMeaning) -> bool:
-    return meaning.column.names_rows or meaning.column.distinct > 1000
+def is_name(meaning: ValueMeaning) -> bool:
+    """Return whether a value is the name of one row, which people write with a capital, rather than a kind."""
+    kinds = len(meaning.column.relation.columns) <= 2  # a key and what it stands for
+    return (meaning.column.names_rows and not kinds) or meaning.column.distinct > 1000
 
 
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:

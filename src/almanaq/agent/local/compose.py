@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
-from almanaq.agent.linking.joins import is_there, table_of
+from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form, stems
 from almanaq.agent.local.draft import NotComposed
@@ -19,7 +19,7 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
+from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
@@ -401,6 +401,9 @@ class Composer(Ranking):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
         if self._denies_rows():
             self.choices.doubt(0.4, "rows that are not so, or others that have none")
+        read = {name for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for name in tables_in(e)}
+        if any(self.world.graph.is_ambiguous(self.main.name, name) for name in read):
+            self.choices.doubt(0.5, "rows to which several keys lead")
         if self._asks_another_unit():
             self.choices.doubt(0.2, "figures in another unit")
         if spec.order and spec.measures and not spec.groups:
@@ -448,13 +451,14 @@ class Composer(Ranking):
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
-        tests, alternatives = self.conditions.tests, self._has_alternatives()
+        alternatives, hops = self._has_alternatives(), self.conditions.hops
+        tests = [self._by_key(test, hops[test.place]) if test.place in hops else test for test in self.conditions.tests]
         single = [t for t in tests if not t.negated and self.world.is_single(self.main.name, t.column.relation.name)]
         if alternatives and len(tests) == len(single) == 2 and not self.extra:
             yield exp.or_(*(test.condition for test in tests))
             return
         either = any(self.sentence.text(k) == "or" for k in range(len(self.sentence.items)))
-        equal = [test.column for test in single if isinstance(test.condition, exp.EQ | exp.In)]
+        equal = [t.column for t in single if isinstance(t.condition, exp.EQ | exp.In) and t.place not in hops]
         valued = [id(column) for column in equal if either or not column.column.array]  # a list may hold both
         if alternatives or len(valued) > len({*valued}):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
@@ -478,6 +482,12 @@ class Composer(Ranking):
                 yield self._member(relation, (), wanted=False)
         for (name, negated), held in by_relation.items():
             yield self._member(self.world.catalog.relation(name), [t.condition for t in held], wanted=not negated)
+
+    def _by_key(self, test: Test, hop: Hop) -> Test:
+        """Return the test that the rows which one of several keys leads to fulfil a condition."""
+        column = self.world.index.column(self.main.name, hop.left_column)
+        held = exp.select(hop.theirs.copy()).from_(table_of(hop.right)).where(test.condition.copy())
+        return replace(test, column=column or test.column, condition=exp.In(this=hop.own.copy(), query=held.subquery()))
 
     def _thing(self) -> exp.Expr | None:
         """Return what alone is asked for, and has several rows."""

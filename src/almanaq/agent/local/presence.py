@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn
+from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
+from almanaq.agent.linking.english import share_root
 from almanaq.agent.linking.index import Named
-from almanaq.agent.linking.joins import is_missing, is_there, key_of
+from almanaq.agent.linking.joins import Hop, is_missing, is_there, key_of
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import is_verb_form
+from almanaq.agent.linking.words import identifier_stems, is_verb_form, stem
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import compared, like, number, one_of, plain, text
 from almanaq.agent.local.world import World
@@ -26,8 +27,11 @@ _ASKED_FOR = {
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
 }
 """What the words of a column may be that a question word asks for."""
-
-
+_ENDS = (
+    frozenset("from source src origin orig start depart departing departure leave leaving".split()),
+    frozenset("to into destination dest dst end target arrive arriving arrival land landing".split()),
+)
+"""Words for where something begins, and where it ends."""
 _OWN, _OTHERS = 0.9, 0.5
 """How near is at least a column of the rows that it is listed of, and how much less is meant one of others."""
 _TYING = frozenset("of for the all any these those a an ,".split())
@@ -56,6 +60,7 @@ class Presence:
         self.tests: list[Test] = []
         self.versus: list[exp.Expr] = []
         self._by_part: dict[int, LinkedColumn] = {}
+        self.hops: dict[int, Hop] = {}
         self.joined = False
 
     # --- which column ----------------------------------------------------------------------------------------------
@@ -105,6 +110,37 @@ class Presence:
         if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
             self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
+
+    def parallel(self, column: LinkedColumn) -> list[Hop]:
+        """Return the keys that lead to the rows of a column, where several do: of a flight, from where and to where."""
+        hops = [h for h in self.world.graph.hops(self.main.name) if h.right == column.relation.name and h.single]
+        return hops if len(hops) > 1 else []
+
+    def said_of(self, i: int, name: str, relation: Relation) -> list[int]:
+        """Return the places beside a value of words that tell a key from others: "eyes" of `eye_colour_id`."""
+        own = {word for word in identifier_stems(name) if word not in ("id", "code", "key", *relation_words(relation))}
+        ends = own.union(*(each for each in _ENDS if own & each))
+        before = [k for k in range(i - 1, max(i - 6, -1), -1)]
+        stop = next((n for n, k in enumerate(before) if k in self.hops), len(before))  # that is said of another value
+        found = []
+        for k, meant in [*((k, ends) for k in before[:stop]), (i + 1, own), (i + 2, own)]:
+            said = [stem(word) for word in self.sentence.text(k).split()]
+            if any(a in meant or (len(a) > 2 and share_root(a, b)) for a in said for b in meant):
+                found.append(k)
+        return found
+
+    def _pick_hop(self, i: int, column: LinkedColumn) -> None:
+        """Find which of several keys leads from a row to a value: "departing from Oslo"."""
+        hops = self.parallel(column)
+        said = [self.said_of(i, hop.left_column, column.relation) for hop in hops]
+        listed = [k for k in self.hops if hops and self.sentence.neighbour(i, -1, over=("and",)) == k]
+        if hops and listed and not any(said):
+            self.hops[i] = self.hops[listed[0]]
+        elif hops:
+            options = [(j, 0.4 if any(said) and not places else 0.97) for j, places in enumerate(said)]
+            chosen = self.choices.pick(("key", i), options)
+            self.hops[i] = hops[chosen]
+            self.sentence.take(*said[chosen])
 
     def _owners(self, i: int) -> Sequence[Relation]:
         """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
