@@ -194,10 +194,6 @@ class CatalogIndex:
                     found[id(column)] = Named(column, sure, "part")
         return sorted(found.values(), key=lambda each: -each.sureness)
 
-    def names_a_column(self, *words: str) -> bool:
-        """Return whether stems are the whole name of a column."""
-        return bool(self._named.get(words))
-
     def columns_like(self, word: str) -> list[Named]:
         """Return the columns of whose name a word is another form or a synonym: "directed" of `director`."""
         found: dict[int, Named] = {}

@@ -203,15 +203,16 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if terms := index.terms_named(key):
                 yield Span(first, last, "term", tuple(terms), _TERM * size)
             tables = index.relations_named(key) or index.relations_named(joined)
-            orders = silent and (not first or tokens[first - 1].text in ".?!" or tokens[first - 1].folded == "please")
-            if tables and not (silent and (orders or tokens[first].folded in ("it", "us", "in"))):
+            opens = not first or tokens[first - 1].text in ".?!" or tokens[first - 1].folded == "please"
+            verb = (opens and tables and not tables[0].how) or tokens[first].folded in ("it", "us", "in")
+            if tables and not (silent and verb):  # "list the owners", beside a `price_list`
                 best = max(named.sureness for named in tables)
                 meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
                 yield Span(first, last, "table", meant, best * size, tables[0].how)
             named = index.columns_named(key)
-            before = tokens[first - 1].stem if first else ""
-            if len(key) > 2 and named and key[1] in ("of", "for") and before and index.names_a_column(before, key[0]):
-                continue  # "template ids for documents"
+            if first and len(key) > 2 and key[1] in ("of", "for"):
+                said = index.columns_named((tokens[first - 1].stem, key[0]))
+                named = [] if said and not said[0].how else named  # "template ids for documents"
             if joined != key and (not named or named[0].how == "part"):
                 named = [n for n in index.columns_named(joined) if n.how != "part"] or named
             if not named or (silent and named[0].sureness < 0.95):

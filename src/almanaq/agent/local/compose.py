@@ -36,7 +36,7 @@ _BARE = frozenset(
     "covered named mentioned".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
-_LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
+_LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.45, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
 _BESIDE, _EQUAL = 0.4, 0.5
@@ -116,10 +116,8 @@ class Composer(Ranking):
         if self.conditions.joined and things:
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         unique = self.world.is_unique(self.world.index.name_of(self.main))
-        of_rows = self.names_main or any(
-            {*relation_words(self.main)} & {*stems(self.sentence.text(k))} and "of" in self.sentence.text(k).split()
-            for k in range(len(self.sentence.items))
-        )
+        of = {*relation_words(self.main), "of"}  # "the ids of the growers" names these
+        of_rows = self.names_main or any(of <= {*stems(self.sentence.text(k))} for k in range(len(self.sentence.items)))
         if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and of_rows)):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         unnamed = not (spec.measures or spec.groups or unique)
@@ -212,7 +210,7 @@ class Composer(Ranking):
             self._take_share(i)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
-            if self.conditions.is_named_again(i):
+            if self.conditions.is_named_again(i) or self._is_said(i):
                 sentence.take(i)  # "missed the most games" of `Games Missed`
                 continue
             column = self.conditions.column(i, role="shown")
@@ -266,6 +264,13 @@ class Composer(Ranking):
                 elif relation.name not in told and not self._is_shown_of(i, relation):
                     told.add(relation.name)
                     self.choices.doubt(0.6, f"mention of {relation.name}")
+
+    def _is_said(self, i: int) -> bool:
+        """Return whether a verb only says again what is counted, grouped or shown: "languages that are spoken"."""
+        span, used = self.sentence.items[i], (*self.measures, *self.groups, *map(plain, self.shown))
+        said = getattr(span.meanings[0], "thing", None) if span.how in ("root", "synonym") else None
+        again = isinstance(said, LinkedColumn) and any(self.world.column_of(each) is said for each in used)
+        return again and is_verb_form(self.sentence.text(i))
 
     def _is_shown_of(self, i: int, relation: Relation) -> bool:
         """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""
@@ -399,6 +404,8 @@ class Composer(Ranking):
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
+        if not (self.names_main or spec.gives_figures) and self._only_refers():
+            self.choices.doubt(0.5, f"rows of {self.main.name}, which nothing names")
         if self._denies_rows():
             self.choices.doubt(0.4, "rows that are not so, or others that have none")
         read = {name for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for name in tables_in(e)}
@@ -410,7 +417,8 @@ class Composer(Ranking):
             self.choices.doubt(0.05, "one figure in an order")
         spec = self._rank_those_without(spec)
         if spec.gives_figures:
-            keys = [c for each in spec.groups if (c := self.world.column_of(each)) is not None and self.world.is_unique(c)]
+            of_groups = (c for each in spec.groups if (c := self.world.column_of(each)) is not None)
+            keys = [c for c in of_groups if self.world.is_unique(c)]
             if self.counts and any(c.relation is self.main and self.main.key == (c.name,) for c in keys):
                 self.choices.doubt(0.2, "each group is one row")
             tied = {hop.own for c in keys for hop in self.world.graph.hops(self.main.name) if hop.theirs == plain(c)}
@@ -432,6 +440,12 @@ class Composer(Ranking):
         single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
         amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
         return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
+
+    def _only_refers(self) -> bool:
+        """Return whether all that is said of the rows is of the rows of one other relation, to which they refer."""
+        said = [*self.shown, *self.ordering, *(test.column for test in self.conditions.tests)]
+        targets = [self.world.target_of(c) if c.relation is self.main else c.relation for c in said]
+        return bool(targets) and None not in targets and len({*map(id, targets)}) == 1
 
     def _denies_rows(self) -> bool:
         """Return whether it is said that there are no such rows: "who has no open orders?"."""
@@ -559,6 +573,7 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
+        of_kind = of_kind and not any(map(self._names_rows_of, self.shown))
         of_kind = of_kind and (not self.searches or self._lists_kinds())
         of_kind = of_kind and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
@@ -597,6 +612,13 @@ class Composer(Ranking):
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
+
+    def _names_rows_of(self, column: LinkedColumn) -> bool:
+        """Return whether a column names the rows of others of which each row is one: the people who are players."""
+        way = self.world.graph.ways(self.main.name).get(column.relation.name, ())
+        key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
+        called = column is self.world.index.name_of(column.relation)
+        return called and key is not None and way[0].single and self.world.is_unique(key)
 
     def _doubt_names(self, *, of_one: bool) -> None:
         """Doubt columns of which more may be asked than that they are shown."""

@@ -105,7 +105,7 @@ class Conditions(Presence):
             if not weight:
                 continue
             weight = max(weight, _BY_KEY) if self.parallel(column) else weight
-            if is_name(meaning) and sentence.links.text(span).islower():
+            if is_name(meaning) and sentence.links.text(span).islower() and not meaning.value.islower():
                 weight *= 0.8  # "the alien heroes" are of a kind, rather than called Alien
             end = [c for c in sides if c is not column and c.relation is column.relation]
             target = self.world.target_of(column) if end else None

@@ -128,11 +128,6 @@ class Draft:
             before = sentence.neighbour(i, -1, gap=4, over=("by",))  # "are not used by any document"
             if before is not None and self.main in sentence.items[before].meanings:
                 before = sentence.neighbour(before, -1, gap=2)  # "except stadiums having a concert"
-            verb = before is not None and sentence.text(before - 1).startswith(("did", "do"))
-            if before is not None and sentence.items[before].kind == "unknown" and verb:
-                sentence.take(before)  # "did not lose any ship"
-                self.choices.doubt(_ALONE, f"{sentence.text(before)} only ties what it stands between")
-                before -= 1
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
                 sentence.take(before, i, *(k for k in range(before, i) if sentence.items[k].kind == "by"))
                 self.denied.append((i, relation))

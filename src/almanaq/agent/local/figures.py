@@ -173,9 +173,8 @@ class Figures(Defined):
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)
-        span = self.sentence.items[k]
-        rows = (s for s in self.sentence.links.spans if (s.first, s.last, s.kind, s.how) == (span.first, span.last, "table", ""))
-        if not distinct and any(self.main in s.meanings for s in rows):
+        said = (s for s in self.sentence.links.spans if s.first == self.sentence.items[k].first and not s.how)
+        if not distinct and any(s.kind == "table" and self.main in s.meanings for s in said):
             self.choices.doubt(0.5, f"rows, or different {column.name}")
         named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
         if named_like_rows and not distinct:

@@ -34,7 +34,9 @@ _ENDS = (
 """Words for where something begins, and where it ends."""
 _OWN, _OTHERS = 0.9, 0.5
 """How near is at least a column of the rows that it is listed of, and how much less is meant one of others."""
-_TYING = frozenset("of for the all any these those a an ,".split())
+_TYING = frozenset(
+    ("of", "for", "the", "all", "any", "these", "those", "a", "an", ",", "of each", "for each", "for every")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +95,12 @@ class Presence:
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
         elif (owners := self._owners(i)) and len(options) > 1:
-            far = self.world.graph.is_ambiguous
-            theirs = [(c, w if far(self.main.name, c.relation.name) else max(w, _OWN)) for c, w in options if c.relation in owners]
-            options = [*theirs, *((c, _OTHERS * w if theirs else w) for c, w in options if c.relation not in owners)]
+            theirs = [c.relation for c, _ in options if c.relation in owners]
+            far = self.world.graph.is_ambiguous(self.main.name, theirs[0].name) if theirs else True
+            least = 0.0 if far else _OWN
+            options = [
+                (c, max(w, least) if c.relation in owners else w * (_OTHERS if theirs else 1)) for c, w in options
+            ]
         chosen = self.choices.pick((role, span.first), options)
         if any(isinstance(n, Named) and n.thing is chosen and n.how == "part" for n in span.meanings):
             self._by_part[i] = chosen
@@ -120,7 +125,7 @@ class Presence:
         """Return the places beside a value of words that tell a key from others: "eyes" of `eye_colour_id`."""
         own = {word for word in identifier_stems(name) if word not in ("id", "code", "key", *relation_words(relation))}
         ends = own.union(*(each for each in _ENDS if own & each))
-        before = [k for k in range(i - 1, max(i - 6, -1), -1)]
+        before = list(range(i - 1, max(i - 6, -1), -1))
         stop = next((n for n, k in enumerate(before) if k in self.hops), len(before))  # that is said of another value
         found = []
         for k, meant in [*((k, ends) for k in before[:stop]), (i + 1, own), (i + 2, own)]:
@@ -142,22 +147,17 @@ class Presence:
             self.hops[i] = hops[chosen]
             self.sentence.take(*said[chosen])
 
-    def _owners(self, i: int) -> Sequence[Relation]:
+    def _owners(self, i: int) -> Sequence[object]:
         """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
-        k: int | None = i
-        while k is not None and self.sentence.items[k].kind in ("column", "and"):
-            span, said = self.sentence.items[k], self.sentence.text(k).split()
-            things = {c.relation.name: c.relation for m in span.meanings if isinstance(c := getattr(m, "thing", None), LinkedColumn)}
-            if len(things) == 1 and len(said) > 1 and k != i and {"of", "for"} & {*said}:
-                return [*things.values()]
-            step = self.sentence.neighbour(k, 1, gap=4)
-            between = self.sentence.words_between(k, step) if step is not None else ()
-            if step is not None and self.sentence.items[step].kind == "by" and self.sentence.text(step).startswith(("for", "of")):
-                step = self.sentence.neighbour(step, 1, gap=1)
-            elif not all(word in _TYING for word in between):
-                return ()
-            k = step
-        return self.sentence.items[k].meanings if k is not None and self.sentence.items[k].kind == "table" else ()
+        sentence, k = self.sentence, i + 1
+        while k < len(sentence.items) and (sentence.items[k].kind in ("column", "and") or sentence.text(k) in _TYING):
+            things = {
+                id(c.relation): c.relation for m in sentence.items[k].meanings if (c := getattr(m, "thing", None))
+            }
+            if len(things) == 1 and {"of", "for"} & {*sentence.text(k).split()}:
+                return [*things.values()]  # "the id and name of the grower", which is one span
+            k += 1
+        return sentence.items[k].meanings if k < len(sentence.items) and sentence.items[k].kind == "table" else ()
 
     def is_named_again(self, i: int) -> bool:
         """Return whether a part of a name belongs to a column that another part of it, which is used, has named."""
