@@ -211,8 +211,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 yield Span(first, last, "table", meant, best * size, tables[0].how)
             named = index.columns_named(key)
             if first and len(key) > 2 and key[1] in ("of", "for"):
-                said = index.columns_named((tokens[first - 1].stem, key[0]))
-                named = [] if said and not said[0].how else named  # "template ids for documents"
+                whole = index.columns_named((tokens[first - 1].stem, key[0]))
+                named = [] if whole and not whole[0].how else named  # "template ids for documents"
             if joined != key and (not named or named[0].how == "part"):
                 named = [n for n in index.columns_named(joined) if n.how != "part"] or named
             if not named or (silent and named[0].sureness < 0.95):

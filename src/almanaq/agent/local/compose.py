@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, is_verb_form, stems
+from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
@@ -116,9 +116,7 @@ class Composer(Ranking):
         if self.conditions.joined and things:
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
         unique = self.world.is_unique(self.world.index.name_of(self.main))
-        of = {*relation_words(self.main), "of"}  # "the ids of the growers" names these
-        of_rows = self.names_main or any(of <= {*stems(self.sentence.text(k))} for k in range(len(self.sentence.items)))
-        if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and of_rows)):
+        if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and self.names_main)):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
         unnamed = not (spec.measures or spec.groups or unique)
         inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
@@ -152,7 +150,7 @@ class Composer(Ranking):
         if any(share_root(verb, own) or own in english().verbs.get(verb, ()) for own in relation_words(self.main)):
             return True
         rest = {word for j in range(k + 1, len(sentence.items)) if (word := sentence.text(j)).isalpha()}
-        if rest and rest <= _TIES | {"it", "there", "them"} and self.groups and self.measures:
+        if rest <= _TIES | {"it", "there", "them"} and self.groups and self.measures:
             return True  # "for each hall, how many plays are given there"
         before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
         kind = sentence.items[before].kind if before is not None else ""
@@ -210,8 +208,8 @@ class Composer(Ranking):
             self._take_share(i)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
-            if self.conditions.is_named_again(i) or self._is_said(i):
-                sentence.take(i)  # "missed the most games" of `Games Missed`
+            if self._is_named_again(i):
+                sentence.take(i)
                 continue
             column = self.conditions.column(i, role="shown")
             if column is None:
@@ -265,12 +263,14 @@ class Composer(Ranking):
                     told.add(relation.name)
                     self.choices.doubt(0.6, f"mention of {relation.name}")
 
-    def _is_said(self, i: int) -> bool:
-        """Return whether a verb only says again what is counted, grouped or shown: "languages that are spoken"."""
-        span, used = self.sentence.items[i], (*self.measures, *self.groups, *map(plain, self.shown))
-        said = getattr(span.meanings[0], "thing", None) if span.how in ("root", "synonym") else None
-        again = isinstance(said, LinkedColumn) and any(self.world.column_of(each) is said for each in used)
-        return again and is_verb_form(self.sentence.text(i))
+    def _is_named_again(self, i: int) -> bool:
+        """Return whether words mean a column that others have named: "missed the most games" of `Games Missed`."""
+        span, read = self.sentence.items[i], (*self.measures, *self.groups, *(term for term, _ in self.order))
+        tested = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind != "value"]
+        used = [*self.shown, *self.ordering, *tested, *map(self.world.column_of, read)]
+        verb = span.how in ("root", "synonym") and is_verb_form(self.sentence.text(i))  # "languages that are spoken"
+        meant = [n.thing for n in span.meanings if n.how == "part"] if span.how == "part" else [span.meanings[0].thing]
+        return (verb or span.how == "part") and any(thing is column for thing in meant for column in used)
 
     def _is_shown_of(self, i: int, relation: Relation) -> bool:
         """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""
@@ -404,8 +404,6 @@ class Composer(Ranking):
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
-        if not (self.names_main or spec.gives_figures) and self._only_refers():
-            self.choices.doubt(0.5, f"rows of {self.main.name}, which nothing names")
         if self._denies_rows():
             self.choices.doubt(0.4, "rows that are not so, or others that have none")
         read = {name for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for name in tables_in(e)}
@@ -440,12 +438,6 @@ class Composer(Ranking):
         single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
         amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
         return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
-
-    def _only_refers(self) -> bool:
-        """Return whether all that is said of the rows is of the rows of one other relation, to which they refer."""
-        said = [*self.shown, *self.ordering, *(test.column for test in self.conditions.tests)]
-        targets = [self.world.target_of(c) if c.relation is self.main else c.relation for c in said]
-        return bool(targets) and None not in targets and len({*map(id, targets)}) == 1
 
     def _denies_rows(self) -> bool:
         """Return whether it is said that there are no such rows: "who has no open orders?"."""
@@ -489,13 +481,13 @@ class Composer(Ranking):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:
                 through = {self.main.name, *(hop.right for hop in ways[own.name])}
-                none = any(i < test.place and relation.name in through for i, relation in self.denied)
-                by_relation.setdefault((own.name, none or test.negated), []).append(test)
+                inside = any(i < test.place and relation.name in through for i, relation in self.denied)
+                by_relation.setdefault((own.name, inside or test.negated), []).append(test)
         for _, relation in self.denied:  # "no visits in May" are none of these, rather than none and some
-            if not any(none and relation.name in (n, *(h.right for h in ways[n])) for n, none in by_relation):
+            if not any(no and relation.name in (n, *(h.right for h in ways[n])) for n, no in by_relation):
                 yield self._member(relation, (), wanted=False)
-        for (name, negated), held in by_relation.items():
-            yield self._member(self.world.catalog.relation(name), [t.condition for t in held], wanted=not negated)
+        for (name, negated), of in by_relation.items():
+            yield self._member(self.world.catalog.relation(name), [t.condition for t in of], wanted=not negated)
 
     def _by_key(self, test: Test, hop: Hop) -> Test:
         """Return the test that the rows which one of several keys leads to fulfil a condition."""
@@ -573,7 +565,10 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
-        of_kind = of_kind and not any(map(self._names_rows_of, self.shown))
+        for named_by in (c for c in self.shown if c is self.world.index.name_of(c.relation) and c not in named):
+            way = self.world.graph.ways(self.main.name)[named_by.relation.name]
+            key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
+            of_kind &= key is None or not (way[0].single and self.world.is_unique(key))  # a player is one person
         of_kind = of_kind and (not self.searches or self._lists_kinds())
         of_kind = of_kind and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
@@ -612,13 +607,6 @@ class Composer(Ranking):
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
-
-    def _names_rows_of(self, column: LinkedColumn) -> bool:
-        """Return whether a column names the rows of others of which each row is one: the people who are players."""
-        way = self.world.graph.ways(self.main.name).get(column.relation.name, ())
-        key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
-        called = column is self.world.index.name_of(column.relation)
-        return called and key is not None and way[0].single and self.world.is_unique(key)
 
     def _doubt_names(self, *, of_one: bool) -> None:
         """Doubt columns of which more may be asked than that they are shown."""

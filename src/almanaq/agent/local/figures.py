@@ -43,9 +43,6 @@ class Figures(Defined):
                 return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1)
-            if k == i + 1 and sentence.items[k].kind == "count" and sentence.text(i) == "total":
-                sentence.take(i)  # "the total count of vans"
-                continue
             if k is not None and sentence.items[k].kind == "aggregate":
                 self.choices.doubt(0.2, "a figure of figures")
             k = sentence.neighbour(i, 1, gap=4, over=over)

@@ -61,7 +61,6 @@ class Presence:
         self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
         self.tests: list[Test] = []
         self.versus: list[exp.Expr] = []
-        self._by_part: dict[int, LinkedColumn] = {}
         self.hops: dict[int, Hop] = {}
         self.joined = False
 
@@ -102,8 +101,6 @@ class Presence:
                 (c, max(w, least) if c.relation in owners else w * (_OTHERS if theirs else 1)) for c, w in options
             ]
         chosen = self.choices.pick((role, span.first), options)
-        if any(isinstance(n, Named) and n.thing is chosen and n.how == "part" for n in span.meanings):
-            self._by_part[i] = chosen
         word = self.sentence.text(0)
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
         fits_word = chosen.kind == "text" or not word.startswith(("who", "where"))
@@ -158,12 +155,6 @@ class Presence:
                 return [*things.values()]  # "the id and name of the grower", which is one span
             k += 1
         return sentence.items[k].meanings if k < len(sentence.items) and sentence.items[k].kind == "table" else ()
-
-    def is_named_again(self, i: int) -> bool:
-        """Return whether a part of a name belongs to a column that another part of it, which is used, has named."""
-        used = [c for k, c in self._by_part.items() if k != i and self.sentence.used[k]]
-        meant = [n.thing for n in self.sentence.items[i].meanings if isinstance(n, Named) and n.how == "part"]
-        return any(thing is column for thing in meant for column in used)
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""
