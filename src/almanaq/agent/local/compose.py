@@ -19,7 +19,18 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, tables_in, text
+from almanaq.agent.local.spec import (
+    JOINS,
+    QuerySpec,
+    aggregate,
+    answer,
+    compared,
+    count,
+    kinds_of,
+    plain,
+    tables_in,
+    text,
+)
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
@@ -491,9 +502,11 @@ class Composer(Ranking):
 
     def _by_key(self, test: Test, hop: Hop) -> Test:
         """Return the test that the rows which one of several keys leads to fulfil a condition."""
-        column = self.world.index.column(self.main.name, hop.left_column)
         held = exp.select(hop.theirs.copy()).from_(table_of(hop.right)).where(test.condition.copy())
-        return replace(test, column=column or test.column, condition=exp.In(this=hop.own.copy(), query=held.subquery()))
+        found = exp.In(this=hop.own.copy(), query=held.subquery())
+        found.meta[JOINS] = True
+        column = self.world.index.column(self.main.name, hop.left_column)
+        return replace(test, column=column or test.column, condition=found)
 
     def _thing(self) -> exp.Expr | None:
         """Return what alone is asked for, and has several rows."""

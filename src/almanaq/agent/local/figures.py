@@ -235,6 +235,8 @@ class Figures(Defined):
             if sentence.text(i).endswith("each") and (k is None or sentence.items[k].kind == "and"):
                 sentence.take(i)  # "each kind, and how many trees there are of each"
                 self.of_each = True
+                others = (j for j, relation in self._tables() if j < i and relation is not self.main)
+                k = k if k is not None else next(others, None)  # "all boats, and the sailings of each"
             if k is None:
                 continue
             kind = sentence.items[k].kind

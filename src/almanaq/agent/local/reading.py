@@ -18,7 +18,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import QuerySpec, plain, write_spec
+from almanaq.agent.local.spec import JOINS, QuerySpec, plain, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
@@ -122,7 +122,7 @@ def find_marks(reading: Reading) -> list[str]:
     spec = reading.spec
     has = (
         len(spec.tests) > 1,
-        bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
+        bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions() if JOINS not in each.meta),
         len(spec.measures) > 1,
         spec.distinct,
         reading.loose,
@@ -210,8 +210,8 @@ def _same_rows(one: Found | None, other: Found | None) -> bool:
     """Return whether the columns that one reading shows are among those of the rows of the other."""
     if not one or not other or not one[0] or not other[0]:
         return False
-    few, many = sorted((one, other), key=lambda each: len(each[0]))
-    return all(column in (*many[0], *many[1]) for column in few[0])
+    ways = ((few, many) for few, many in ((one, other), (other, one)) if len(few[0]) <= len(many[0]))
+    return any(all(column in (*many[0], *many[1]) for column in few[0]) for few, many in ways)
 
 
 def _agree(one: Reading, other: Reading) -> bool:
