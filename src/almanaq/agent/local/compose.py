@@ -58,6 +58,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.9
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_TIMES = frozenset("date day year time".split())
 _OVER = frozenset("under over above below".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
@@ -277,11 +278,12 @@ class Composer(Ranking):
     def _is_named_again(self, i: int) -> bool:
         """Return whether words mean a column that others have named: "missed the most games" of `Games Missed`."""
         span, read = self.sentence.items[i], (*self.measures, *self.groups, *(term for term, _ in self.order))
-        tested = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind != "value"]
+        numbers = ("number", "compare")
+        tested = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind in numbers]
         used = [*self.shown, *self.ordering, *tested, *map(self.world.column_of, read)]
         verb = span.how in ("root", "synonym") and is_verb_form(self.sentence.text(i))  # "languages that are spoken"
-        meant = [n.thing for n in span.meanings if n.how == "part"] if span.how == "part" else [span.meanings[0].thing]
-        return (verb or span.how == "part") and any(thing is column for thing in meant for column in used)
+        meant = [n.thing for n in span.meanings if getattr(n, "how", "") == "part" or (verb and n is span.meanings[0])]
+        return any(thing is column for thing in meant for column in used)
 
     def _is_shown_of(self, i: int, relation: Relation) -> bool:
         """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""
@@ -433,7 +435,10 @@ class Composer(Ranking):
             tied = {hop.own for c in keys for hop in self.world.graph.hops(self.main.name) if hop.theirs == plain(c)}
             shown = [c for c in self.shown if plain(c) not in {*spec.groups, *tied}]
             extra = [plain(c) for c in shown]
-            if any(all(c.relation is not key.relation for key in keys) for c in shown):
+            ranks = [k for k, item in enumerate(self.sentence.items) if item.kind == "superlative"]
+            after = [m for item in self.sentence.items[max(ranks, default=len(items)) :] for m in item.meanings]
+            late = [getattr(m, "thing", None) for m in after]  # "the plots with the most people wounded"
+            if any(any(c is m for m in late) or all(c.relation is not key.relation for key in keys) for c in shown):
                 # Beside groups, what a key does not tell makes groups of its own.
                 their = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
                 likely = 1.0 if self.of_each and not spec.groups else 0.9 if their else 0.45
@@ -617,6 +622,8 @@ class Composer(Ranking):
         shows = [*listed, *self.ordering]
         listed = [each for c in shows for each in (self._with_names(c) if unnamed or c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
+        if first == "when" and not any(c.kind == "date" or _TIMES & {*c.words} for c in listed):
+            self.choices.doubt(0.3, "it asks for a day")
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)

@@ -105,7 +105,7 @@ class Conditions(Presence):
             if not weight:
                 continue
             weight = max(weight, _BY_KEY) if self.parallel(column) else weight
-            if is_name(meaning) and sentence.links.text(span).islower() and not meaning.value.islower():
+            if len({*map(id, sides)}) > 1 and is_name(meaning) and sentence.links.text(span).islower():
                 weight *= 0.8  # "the alien heroes" are of a kind, rather than called Alien
             end = [c for c in sides if c is not column and c.relation is column.relation]
             target = self.world.target_of(column) if end else None
@@ -136,7 +136,7 @@ class Conditions(Presence):
             keys, main, of = self.parallel(options[0][0]), self.main.name, options[0][0].relation.name
             sure = all(not meaning.how for meaning in span.meanings)
             sure = sure and bool(keys or not self.world.graph.is_ambiguous(main, of))
-            near = (0.95 if sure else reach) if self.world.is_single(main, of) else 0.9 if sure else 0.8
+            near = (0.95 if sure else reach) if self.world.is_single(main, of) else 0.9 if sure and called else 0.8
             options = [(column, near * weight / (max(reach, _BY_KEY) if keys else reach)) for column, weight in options]
         column = self.choices.pick(("value", span.first), options)
         self._pick_hop(i, column)

@@ -297,13 +297,15 @@ def _add(
         spelled = [(sentence.links.text(i), i.how.removeprefix("misspelt:")) for i in sentence.items if ":" in i.how]
         notes = tuple(f"I took “{said}” for “{meant}”." for said, meant in spelled)
         said = [t for t in composer.conditions.tests if sentence.items[t.place].kind in ("period", "number", "compare")]
-        told = [t.column for t in said if t.column.kind == "date" or "year" in t.column.words]
-        told += [t.column for t in composer.conditions.tests if sentence.items[t.place].kind == "value"]
+        dated = [t.column for t in said if t.column.kind == "date" or "year" in t.column.words]
+        valued = [t.column for t in composer.conditions.tests if sentence.items[t.place].kind == "value"]
+        told = [c for c in valued if c.relation is not composer.main]  # "published by Nordvik", of publishers
         named = (
             item
             for k, item in enumerate(sentence.items)  # a year tells, too, that "discovered" means the year of discovery
             if item.kind == "column"
-            and not any(sentence.asks_for(k, c) or any(c is each for each in told) for c in _columns(item))
+            and not any(sentence.asks_for(k, c) or any(c is each for each in dated) for c in _columns(item))
+            and not (item.how == "root" and any(c is each for c in _columns(item) for each in told))
         )
         loose = any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named)
         found[suql] = Reading(spec, suql, probability, unused, notes, tuple(choices.reasons), certainty, loose)
