@@ -282,8 +282,10 @@ class Composer(Ranking):
         tested = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind in numbers]
         used = [*self.shown, *self.ordering, *tested, *map(self.world.column_of, read)]
         verb = span.how in ("root", "synonym") and is_verb_form(self.sentence.text(i))  # "languages that are spoken"
-        meant = [n.thing for n in span.meanings if getattr(n, "how", "") == "part" or (verb and n is span.meanings[0])]
-        return any(thing is column for thing in meant for column in used)
+        first, *others = span.meanings
+        part = getattr(first, "how", "") == "part"
+        meant = [first, *(n for n in others if n.how == "part")] if part else [first] if verb else []
+        return any(n.thing is column for n in meant for column in used)
 
     def _is_shown_of(self, i: int, relation: Relation) -> bool:
         """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""

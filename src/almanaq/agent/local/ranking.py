@@ -51,7 +51,8 @@ class Ranking(Figures):
             if self._takes_other_end(i, meant, down):
                 continue
             if self.measures:
-                if meant.measured and meant.measured[0][0] != "size" and self.sentence.items[i - 1].kind == "count":
+                of_rows = isinstance(self.measures[-1], exp.Count) and not self.sentence.has_kind("by")
+                if of_rows and meant.measured and meant.measured[0][0] != "size":
                     self.choices.doubt(0.4, "a number of rows is no measure of these")  # "count the fastest vans"
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
