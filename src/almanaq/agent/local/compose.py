@@ -19,18 +19,7 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
-from almanaq.agent.local.spec import (
-    JOINS,
-    QuerySpec,
-    aggregate,
-    answer,
-    compared,
-    count,
-    kinds_of,
-    plain,
-    tables_in,
-    text,
-)
+from almanaq.agent.local.spec import JOINS, QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
@@ -277,9 +266,9 @@ class Composer(Ranking):
 
     def _is_named_again(self, i: int) -> bool:
         """Return whether words mean a column that others have named: "missed the most games" of `Games Missed`."""
-        span, read = self.sentence.items[i], (*self.measures, *self.groups, *(term for term, _ in self.order))
-        numbers = ("number", "compare")
-        tested = [t.column for t in self.conditions.tests if self.sentence.items[t.place].kind in numbers]
+        span, items = self.sentence.items[i], self.sentence.items
+        read = (*self.measures, *self.groups, *(term for term, _ in self.order))
+        tested = [t.column for t in self.conditions.tests if items[t.place].kind in ("number", "compare")]
         used = [*self.shown, *self.ordering, *tested, *map(self.world.column_of, read)]
         verb = span.how in ("root", "synonym") and is_verb_form(self.sentence.text(i))  # "languages that are spoken"
         first, *others = span.meanings
@@ -421,8 +410,8 @@ class Composer(Ranking):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
         if self._denies_rows():
             self.choices.doubt(0.4, "rows that are not so, or others that have none")
-        read = {name for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for name in tables_in(e)}
-        if any(self.world.graph.is_ambiguous(self.main.name, name) for name in read):
+        read = (c for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for c in e.find_all(exp.Column))
+        if any(self.world.graph.is_ambiguous(self.main.name, column.table) for column in read):
             self.choices.doubt(0.5, "rows to which several keys lead")
         if self._asks_another_unit():
             self.choices.doubt(0.2, "figures in another unit")

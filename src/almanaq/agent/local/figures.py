@@ -232,10 +232,8 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("by")):
             k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value", "unknown"))
-            if sentence.text(i).endswith("each") and {s.kind for s in sentence.items[i + 1 : i + 2]} <= {
-                "silent",
-                "and",
-            }:
+            after = [item.kind for item in sentence.items[i + 1 : i + 2]]
+            if sentence.text(i).endswith("each") and after in ([], ["silent"], ["and"]):
                 sentence.take(i)  # "each kind, and how many trees there are of each"
                 self.of_each = True
                 others = (j for j, relation in self._tables() if j < i and relation is not self.main)

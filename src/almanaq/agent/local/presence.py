@@ -34,9 +34,7 @@ _ENDS = (
 """Words for where something begins, and where it ends."""
 _OWN, _OTHERS = 0.9, 0.5
 """How near is at least a column of the rows that it is listed of, and how much less is meant one of others."""
-_TYING = frozenset(
-    ("of", "for", "the", "all", "any", "these", "those", "a", "an", ",", "of each", "for each", "for every")
-)
+_TYING = frozenset((*"of for the all any these those a an ,".split(), "of each", "for each", "for every"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +94,8 @@ class Presence:
         elif (owners := self._owners(i)) and len(options) > 1:
             theirs = [c.relation for c, _ in options if c.relation in owners]
             far = self.world.graph.is_ambiguous(self.main.name, theirs[0].name) if theirs else True
-            least = 0.0 if far else _OWN
-            options = [
-                (c, max(w, least) if c.relation in owners else w * (_OTHERS if theirs else 1)) for c, w in options
-            ]
+            least, less = 0.0 if far else _OWN, _OTHERS if theirs else 1.0
+            options = [(c, max(w, least) if c.relation in owners else w * less) for c, w in options]
         chosen = self.choices.pick((role, span.first), options)
         word = self.sentence.text(0)
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
@@ -148,9 +144,8 @@ class Presence:
         """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
         sentence, k = self.sentence, i + 1
         while k < len(sentence.items) and (sentence.items[k].kind in ("column", "and") or sentence.text(k) in _TYING):
-            things = {
-                id(c.relation): c.relation for m in sentence.items[k].meanings if (c := getattr(m, "thing", None))
-            }
+            meant = (m.thing for m in sentence.items[k].meanings if hasattr(m, "thing"))
+            things = {id(column.relation): column.relation for column in meant}
             if len(things) == 1 and {"of", "for"} & {*sentence.text(k).split()}:
                 return [*things.values()]  # "the id and name of the grower", which is one span
             k += 1
