@@ -76,8 +76,15 @@ def write_bad(folder: Path) -> Path:
     return folder
 
 
-def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]], merged: str = "") -> Path:
-    """Write a small .xlsx file, as every program that reads them takes it; `merged` is a range of the first sheet."""
+def write_workbook(
+    path: Path, sheets: Mapping[str, Sequence[Sequence[object]]], merged: str = "", hidden: str = ""
+) -> Path:
+    """Write a small .xlsx file, as every program that reads them takes it.
+
+    Args:
+        merged: a range of the first sheet.
+        hidden: the name of a sheet.
+    """
     names = list(sheets)
     ids = [(name, f"rId{i}", f"worksheets/sheet{i}.xml") for i, name in enumerate(names, 1)]
     with zipfile.ZipFile(path, "w") as archive:
@@ -98,7 +105,8 @@ def write_workbook(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]],
             f'<Relationships xmlns="{_PACK}"><Relationship Id="r" Type="{_RELS}/officeDocument" '
             'Target="xl/workbook.xml"/></Relationships>',
         )
-        listed = "".join(f'<sheet name="{n}" sheetId="{i[3:]}" r:id="{i}"/>' for n, i, _ in ids)
+        states = {name: "hidden" if name == hidden else "visible" for name in names}
+        listed = "".join(f'<sheet name="{n}" sheetId="{i[3:]}" state="{states[n]}" r:id="{i}"/>' for n, i, _ in ids)
         archive.writestr(
             "xl/workbook.xml", f'<workbook xmlns="{_BOOK}" xmlns:r="{_RELS}"><sheets>{listed}</sheets></workbook>'
         )

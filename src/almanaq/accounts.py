@@ -6,7 +6,8 @@ import datetime
 import json
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,33 +28,38 @@ CREATE TABLE IF NOT EXISTS spent (
 
 
 class LastingBudget(Budget):
-    """A limit on calls (or US dollars, by `unit`) of a server whose workers come and go: what is reserved counts."""
+    """A limit on calls (or US dollars, by `unit`) of all who share a count: workers that come and go, and servers.
 
-    def __init__(self, limit: float, count: Any, setting: str = "--server-calls", unit: str = "calls") -> None:
-        self._before, self._count, self._limit, self.unit = count.value, count, limit, unit
-        left: Any = round(max(0, limit - self._before), 9)
-        super().__init__(**{unit: left}, setting=setting)
+    What is reserved counts. A count that other processes have gives what keeps them from it by its method `hold`.
+    """
+
+    def __init__(self, limit: Any, count: Any, setting: str = "--server-calls", unit: str = "calls") -> None:
+        super().__init__(**{unit: limit}, setting=setting)
+        self._count, self._limit, self.unit = count, limit, unit
+        self._lock_count, self._hold = threading.Lock(), getattr(count, "hold", nullcontext)
 
     @property
     def left(self) -> float:
-        left: float = round(self._limit - self._before - self._used(), 6)
+        left: float = round(self._limit - self._count.value, 6)
         return max(0, left)
 
     def reserve(self, most: Usage) -> bool:
-        fits = super().reserve(most)
-        self._note()
-        return fits
+        with self._share():
+            return super().reserve(most)
 
     def settle(self, most: Usage, spent: Usage, *, sure: bool = True) -> None:
-        super().settle(most, spent, sure=sure)
-        self._note()
+        with self._share():
+            super().settle(most, spent, sure=sure)
 
-    def _used(self) -> float:
-        used: float = sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
-        return used
+    @contextmanager
+    def _share(self) -> Iterator[None]:
+        with self._lock_count, self._hold():
+            self.usage += Usage(**{self.unit: self._count.value - self._used()})  # what others have used since
+            yield
+            self._count.value = self._used()
 
-    def _note(self) -> None:
-        self._count.value = self._before + self._used()
+    def _used(self) -> Any:
+        return sum(getattr(each, self.unit) or 0 for each in (self.usage, self.reserved, self.unsettled))
 
 
 class Ledger:
@@ -94,6 +100,12 @@ class _DayCount:
     lock: threading.RLock
     key: tuple[str, str, str, str]
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        with self.lock, self.connection:
+            self.connection.execute("BEGIN IMMEDIATE")
+            yield
+
     @property
     def value(self) -> Any:
         read = "SELECT amount FROM spent WHERE source = ? AND user = ? AND day = ? AND unit = ?"
@@ -103,8 +115,7 @@ class _DayCount:
 
     @value.setter
     def value(self, number: Any) -> None:
-        with self.lock, self.connection:
-            self.connection.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", (*self.key, number))
+        self.connection.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", (*self.key, number))
 
 
 class AuditLog:

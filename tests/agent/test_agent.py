@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 import threading
+import weakref
 
 import pytest
 
@@ -54,6 +55,26 @@ def test_a_query_runs_and_the_reply_is_the_models(eateries):
     assert response.tables == ("restaurants",)
     assert response.searched == "restaurants whose price is cheap, sorted by name"
     assert [p.name for p in script.prompts] == ["parse", "respond"]
+
+
+def test_a_turn_keeps_its_last_event_alone(eateries, monkeypatch):
+    one, _ = agent(eateries, query(CHEAP), "Casa Verde.")
+    alive, most, events = weakref.WeakSet(), [], Agent.events
+
+    class Chunk(str):
+        pass
+
+    def long_turn(self, question, history=()):
+        for number in range(50):
+            alive.add(chunk := Chunk(number))
+            yield chunk
+            del chunk
+            most.append(len(alive))
+        yield from events(self, question, history)
+
+    monkeypatch.setattr(Agent, "events", long_turn)
+    assert one.respond("something cheap").status == "answered"
+    assert max(most) <= 2
 
 
 IMITATIONS = (

@@ -197,6 +197,11 @@ def test_a_part_of_a_key_stands_for_no_row():
         "ok great",
         "Good morning, how are you?",
         "bye",
+        "You've been such a help, thank you very much!",
+        "Brilliant, thanks so much, dear.",
+        "Thanks again, really useful!",
+        "Wish me luck :)",
+        "Good, we'll take the second one",
     ],
 )
 def test_small_talk_is_told(text):
@@ -210,6 +215,9 @@ def test_small_talk_is_told(text):
         "thai",
         "who is the oldest singer?",
         "thanks, now show me cheaper ones",
+        "thank you, quiet please",
+        "is it good?",
+        "thanks, I'll take the cheap one",
         "what is open?",
         "help me find a restaurant",
     ],

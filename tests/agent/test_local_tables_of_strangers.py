@@ -709,3 +709,102 @@ def test_a_moment_is_no_amount_and_what_a_column_says_no_text():
     assert "catch_time" not in (asked or "")
     first = queries({"rings": rings}, "sticker says caught twice, how many?")[0]
     assert first is None or "sticker = 'caught twice'" in first
+
+
+JARS = {
+    "jars": {
+        "jar": ["J1", "J2", "J3", "J4", "J5", "J6"],
+        "potter": ["Ada", "Ada", "Bo", "Bo", "Cy", None],
+        "price": [10, 30, 12, 12, 7, 99],
+        "glaze": ["ash", "slip", "ash", "slip", "ash", "ash"],
+    }
+}
+LABS = {
+    "probes": {"probe": ["P1", "P2", "P3", "P4"], "site": ["Moor", "Moor", "Fen", "Fen"], "soil": ["peat"] * 4},
+    "tests": {"run": [1, 2, 3], "probe": ["P1", "P1", "P3"], "ph": [4.1, 4.3, 5.0], "kind": ["wet", "dry", "wet"]},
+}
+FAIRS = {
+    "fairs": {
+        "fair": ["F1", "F2", "F3", "F4", "F5"],
+        "town": ["Vik", "Vik", "Moss", "Moss", "Oslo"],
+        "sales": [10, 30, 20, 40, 100],
+        "kind": ["book", "book", "book", "toy", "toy"],
+        "opened": [1990, 1991, 1990, 1995, 1999],
+        "mag": [2.5, 3.5, 4.5, 5.5, 6.5],
+    }
+}
+LOANS = {
+    "readers": {"reader_id": [1, 2, 3], "reader": ["Ida", "Per", "Bo"]},
+    "books": {"book_id": [7, 8, 9], "book": ["Fox", "Owl", "Elk"]},
+    "loans": {"loan_id": [1, 2, 3, 4], "reader_id": [1, 1, 2, 1], "book_id": [7, 8, 7, 9]},
+}
+KENNELS = {
+    "hounds": {
+        "hound_no": [11, 12, 13, 14, 15, 16],
+        "name": ["Rex", "Rex", "Bo", "Bo", "Rex", "Bo"],
+        "born": [date(2020, 1, day) for day in range(1, 7)],
+        "breed": ["beagle", "beagle", "boxer", "boxer", "boxer", "beagle"],
+        "keeper_no": [1, 1, 1, 2, 2, 3],
+    },
+    "keepers": {
+        "keeper_no": [1, 2, 3],
+        "title": ["Ms", "Mr", "Ms"],
+        "first_name": ["Ida", "Per", "Ida"],
+        "last_name": ["Moe", "Lie", "Vik"],
+    },
+    "walks": {"walk": [1, 2, 3, 4], "hound_no": [11, 11, 13, 14], "reason": ["play", "play", "vet", "play"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("tables", "question", "part"),
+    [
+        (JARS, "the most expensive jar of each potter", "(potter, price) IN (SELECT potter, MAX(price)"),
+        (JARS, "highest price of each potter", "SELECT potter, MAX(price)"),
+        (FAIRS, "what share of sales comes from Vik?", "SUM(sales) FILTER(WHERE town = 'Vik') / SUM(sales)"),
+        (FAIRS, "share of fairs per town", "COUNT(*) / (SELECT COUNT(*) FROM fairs)"),
+        (KENNELS, "how many hounds are there?", "COUNT(*)"),
+        (KENNELS, "which keeper has the most hounds?", "last_name"),
+    ],
+)
+def test_groups_are_ranked_and_shared_and_rows_are_told_apart(tables, question, part):
+    """The first row of each group, the part of an amount or of all rows; a number of its own tells two Rexes apart."""
+    assert part in (queries(tables, question)[0] or "").replace("\n", " ")
+
+
+def test_rows_that_rank_first_share_a_key_with_others_and_fulfil_the_conditions():
+    makers = {"maker_id": [1, 2], "maker": ["Ada", "Bo"]}
+    hats = {"hat": list("abcd"), "maker_id": [1, 1, 2, 2], "price": [5, 9, 7, 7], "felt": [True, False, True, True]}
+    with almanaq.connect({"makers": makers, "hats": hats}, model="local") as con:
+        reply = con.ask("the most expensive hat of each maker")
+        assert sorted(row[0] for row in reply.rows) == ["b", "c", "d"]
+    with almanaq.connect(JARS, model="local") as con:
+        readings = con.ask("the cheapest slip jar of each potter").readings
+        assert [sorted(row[0] for row in each.run().rows) for each in readings[:1]] == [["J2", "J4"]]
+        assert "among the lowest price" in readings[0].words
+
+
+@pytest.mark.parametrize(
+    ("tables", "question", "offered"),
+    [
+        (
+            LOANS,
+            "which reader borrowed the most books?",
+            "GROUP BY readers.reader_id, readers.reader ORDER BY COUNT(*)",
+        ),
+        (FAIRS, "which towns have only book fairs?", "NOT town IN (SELECT town FROM fairs WHERE kind <> 'book'"),
+        (FAIRS, "towns with both book and toy fairs", "town IN (SELECT town FROM fairs WHERE kind = 'toy'"),
+        (FAIRS, "how many fairs are both book and toy?", "COUNT(*)"),
+        (LABS, "which probes have not been tested yet?", "NOT probe IN (SELECT probe FROM tests"),
+        (LABS, "probes that were never tested", "NOT probe IN (SELECT probe FROM tests"),
+        (FAIRS, "how many fairs do we still have?", "COUNT(*)"),
+        (FAIRS, "did Vik or Moss take more?", "COUNT(*)"),
+        (FAIRS, "how many fairs are brighter than mag 4?", "mag > 4"),
+        (KENNELS, "how many beagles were at play?", "COUNT(*)"),
+        (KENNELS, "how many beagles for play", "COUNT(*)"),
+    ],
+)
+def test_what_is_so_of_all_of_both_never_or_still_is_offered(tables, question, offered):
+    first, *others = queries(tables, question)
+    assert first is None
+    assert any(offered in (each or "").replace("\n", " ") for each in others)

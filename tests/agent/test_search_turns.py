@@ -320,7 +320,16 @@ def test_what_nothing_is_to_be_is_denied(hotels: almanaq.Connection, said: str, 
     assert names(chat.ask(said.format(step))) == fits
 
 
-@pytest.mark.parametrize("said", ["how many are left?", "how many would that be?", "so how many is that?"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "how many are left?",
+        "how many would that be?",
+        "so how many is that?",
+        "how many is that in total",
+        "How many places are we talking about?",
+    ],
+)
 def test_what_was_found_is_counted(hotels: almanaq.Connection, said: str) -> None:
     chat = hotels.chat()
     chat.ask("hotels in Salem")
@@ -334,10 +343,121 @@ def test_a_value_that_is_fine_too_is_another_one(hotels: almanaq.Connection, sai
     assert names(chat.ask(said)) == {row["name"] for row in ROWS if {"spa", "golf"} & set(row["styles"])}
 
 
-def test_what_stands_instead_of_a_value_replaces_it(hotels: almanaq.Connection) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        "golf instead of spa",
+        "golf rather than spa?",
+        "maybe golf would be better than spa",
+        "he doesn't like spa... maybe golf?",
+        "not spa, sorry. I meant golf",
+        "golf hotels, not spa",
+        "I'd prefer golf over spa",
+        "How about golf? We had spa last year",
+        "no? Then golf.",
+        "Fine, back to golf",
+    ],
+)
+def test_what_stands_instead_of_a_value_replaces_it(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels in New Haven")
+    fits = {row["name"] for row in ROWS if "golf" in row["styles"] and row["location"] == "New Haven"}
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize("said", ["spa or golf", "both spa and golf", "spa, golf"])
+def test_values_that_stand_together_replace_nothing(hotels: almanaq.Connection, said: str) -> None:
     chat = hotels.chat()
     chat.ask("all spa hotels")
-    assert names(chat.ask("golf instead of spa")) == {row["name"] for row in ROWS if "golf" in row["styles"]}
+    suql = chat.ask(said).suql or ""
+    assert "spa" in suql
+    assert "golf" in suql
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "doesnt have to be cheap",
+        "ok it isnt important whether it's cheap",
+        "the price is not an issue: family though",
+        "family. Never mind the price, we won the lottery",
+        "what if its not cheap, just family",
+        "it can be without the cheap",
+    ],
+)
+def test_a_condition_is_given_up(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all cheap family hotels in Salem")
+    fits = {row["name"] for row in ROWS if row["location"] == "Salem" and "family" in row["styles"]}
+    assert names(chat.ask(said)) == fits
+
+
+@pytest.mark.parametrize("said", ["It can be a hotel in any of the cities, we have a car", "in any of the two cities"])
+def test_any_of_the_values_is_each(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("all golf hotels in Salem")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if "golf" in row["styles"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "with bread they bake themselves",
+        "it's for the kids, they should be happy there",
+        "Could we also see the sea from there?",
+        "any quiet ones among those?",
+        "do they have parking?",
+    ],
+)
+def test_what_narrows_goes_on_from_the_search(restaurants: almanaq.Connection, said: str) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in San Francisco")
+    suql = chat.ask(said).suql or ""
+    assert "'thai' = ANY(cuisines) AND location = 'San Francisco' AND answer(" in suql
+
+
+@pytest.mark.parametrize("point", ["which of these is the best rated?", "phone of the first?", "is Elm Lodge loud?"])
+@pytest.mark.parametrize("said", ["family ones", "do you have more?", "can you name a few more?"])
+def test_a_turn_about_one_row_ends_no_search(hotels: almanaq.Connection, point: str, said: str) -> None:
+    def play(*turns: str) -> str | None:
+        chat = hotels.chat()
+        return [chat.ask(turn).suql for turn in turns][-1]
+
+    assert play("hotels in Salem", point, said) == play("hotels in Salem", said)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("takes bookings?", "takes bookings?"),
+        ("is there a pool?", "is there a pool?"),
+        ("and the service?", "the service?"),
+        ("and their number please, I'll give them a ring", "phone"),
+    ],
+)
+def test_what_follows_about_one_row_is_asked_of_it(restaurants: almanaq.Connection, said: str, shown: str) -> None:
+    chat = restaurants.chat()
+    first = chat.ask("Thai restaurants in San Francisco").rows[0][0]
+    assert chat.ask("what is the address of the first one?").rows[0][0] == first
+    reply = chat.ask(said)
+    assert [row[0] for row in reply.rows] == [first]
+    assert shown in (reply.suql or "")
+
+
+@pytest.mark.parametrize(
+    "said", ["on which street is the last one?", "how do I get to the last one, whats the address"]
+)
+def test_the_way_to_a_row_is_its_address(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    reply = chat.ask(said)
+    assert names(reply) == {NAMES[5]}
+    assert column(reply, "address") == [ROWS[5]["address"]]
+
+
+def test_what_is_known_of_a_row_is_told(hotels: almanaq.Connection) -> None:
+    assert names(hotels.ask("What do you know about Elm Lodge?")) == {"Elm Lodge"}
+    assert "columns" in hotels.ask("What do you know?").answer
 
 
 def test_a_turn_drops_one_thing_and_asks_for_another(hotels: almanaq.Connection) -> None:
@@ -415,3 +535,147 @@ def test_a_noun_alone_is_a_wish_after_a_search(restaurants: almanaq.Connection) 
 @pytest.mark.parametrize("said", ["well rated", "highly rated", "well reviewed"])
 def test_what_is_praised_comes_first_by_its_rating(hotels: almanaq.Connection, said: str) -> None:
     assert "ORDER BY rating DESC" in (hotels.ask(f"{said} hotels").suql or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [
+        ("moderate at most", {"cheap", "moderate"}),
+        ("That sounds lovely, but nothing too expensive please, moderate at most", {"cheap", "moderate"}),
+        ("not expensive though, moderate or cheap", {"cheap", "moderate"}),
+        ("not expensive, moderate", {"moderate"}),
+        ("not cheap, luxury or expensive", {"expensive", "luxury"}),
+        ("expensive at least", {"expensive", "luxury"}),
+        ("nothing too expensive", {"cheap", "moderate"}),
+    ],
+)
+def test_steps_are_bounded_in_other_words(hotels: almanaq.Connection, said: str, fits: set[str]) -> None:
+    chat = hotels.chat()
+    chat.ask("all hotels")
+    assert names(chat.ask(said)) == {row["name"] for row in ROWS if row["price"] in fits}
+
+
+@pytest.mark.parametrize("said", ["golf hotels in Atlantis", "a nice golf hotel near the Matterhorn in San Atlantis"])
+def test_a_place_that_is_unknown_is_not_left_out(hotels: almanaq.Connection, said: str) -> None:
+    reply = hotels.ask(said)
+    assert not reply.rows
+    assert "Atlantis" in reply.answer
+
+
+@pytest.mark.parametrize(
+    "said", ["What is the difference between Finnish and Turkish spa?", "how do I say spa in Finnish?"]
+)
+def test_what_is_asked_of_the_world_searches_nothing(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    assert chat.ask(said).suql is None
+
+
+@pytest.mark.parametrize("said", ["no golf or ski hotels", "What would there be in Salem?", "What is there in Salem?"])
+def test_what_names_one_thing_goes_on_from_the_search(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    chat.ask("quiet stay hotels in New Haven")
+    suql = chat.ask(said).suql or ""
+    assert "'quiet stay' = ANY(styles)" in suql
+    assert "Salem" in suql or "NOT" in suql
+
+
+@pytest.mark.parametrize(
+    ("said", "test"),
+    [
+        ("anything with a higher rating than these?", "rating > (SELECT MAX(rating) FROM hotels WHERE id = 2)"),
+        ("something cheaper than those?", "< (SELECT MIN(CASE price"),
+    ],
+)
+def test_what_is_more_than_those_shown(hotels: almanaq.Connection, said: str, test: str) -> None:
+    chat = hotels.chat()
+    chat.ask("moderate hotels in New Haven")
+    suql = chat.ask(said).suql or ""
+    assert test in suql
+    assert "location = 'New Haven'" in suql
+
+
+@pytest.mark.parametrize(
+    "told", ["My sister is a dentist.", "We're six old colleagues.", "Our train leaves from the main station."]
+)
+def test_what_an_asker_tells_of_people_is_no_wish(restaurants: almanaq.Connection, told: str) -> None:
+    plain = restaurants.ask("Quiet Thai places in San Francisco").suql
+    assert restaurants.ask(f"{told} Quiet Thai places in San Francisco").suql == plain
+
+
+@pytest.mark.parametrize("said", ["without gluten", "for people who can't eat gluten"])
+def test_what_lacks_something_may_be_what_is_wanted(restaurants: almanaq.Connection, said: str) -> None:
+    suql = restaurants.ask(f"Thai restaurants with dishes {said}").suql or ""
+    assert "gluten?') = 'Yes'" in suql
+
+
+def test_company_alone_is_no_wish(restaurants: almanaq.Connection) -> None:
+    plain = restaurants.ask("Quiet Thai places").suql
+    assert restaurants.ask("Quiet Thai places for four friends").suql == plain
+    assert "answer(reviews" in (restaurants.ask("Thai places for a big group").suql or "")
+
+
+def test_a_known_matter_is_asked_of_reviews_though_it_names_food(restaurants: almanaq.Connection) -> None:
+    suql = restaurants.ask("Restaurants in Cupertino with a cheesecake for her birthday").suql or ""
+    assert "answer(reviews, " in suql
+    assert "popular_dishes, 'does this restaurant serve biryani?'" in (
+        restaurants.ask("Where in Sunnyvale can I get biryani?").suql or ""
+    )
+
+
+def test_who_has_something_is_a_place(restaurants: almanaq.Connection) -> None:
+    asked = restaurants.ask("Who has live music in Palo Alto?").suql or ""
+    assert "location = 'Palo Alto' AND answer(reviews, " in asked
+
+
+def test_a_turn_goes_on_from_the_one_search_that_was_offered(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("golf hotels in Atlantis")
+    assert names(chat.ask("ah, Salem then")) == {row["name"] for row in ROWS[3:] if "golf" in row["styles"]}
+
+
+def test_the_rows_of_a_count_are_listed(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("how many hotels are in Salem?")
+    assert names(chat.ask("show me the ones with a cheap price")) == {"Elm Lodge"}
+
+
+def test_a_value_would_do_instead_of_another(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("all spa hotels")
+    fits = {row["name"] for row in ROWS if "golf" in row["styles"]}
+    assert names(chat.ask("golf would do as well, instead of spa")) == fits
+
+
+@pytest.mark.parametrize("said", ["a small room is fine", "OK, inside is fine"])
+def test_what_is_fine_is_no_wish(hotels: almanaq.Connection, said: str) -> None:
+    chat = hotels.chat()
+    before = chat.ask("golf hotels in Salem").suql
+    assert chat.ask(said).suql == before
+
+
+def test_one_may_ask_of_a_row(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in San Francisco")
+    chat.ask("which of them is the best rated?")
+    assert "answer(reviews, 'can one reserve?')" in (chat.ask("can one reserve?").suql or "")
+
+
+def test_what_was_asked_of_a_row_by_its_name_is_asked_of_another(hotels: almanaq.Connection) -> None:
+    chat = hotels.chat()
+    chat.ask("hotels in Salem")
+    chat.ask("what is the address of Elm Lodge?")
+    for name, row in (("Fir Cottage", ROWS[5]), ("Dogwood", ROWS[3])):
+        assert column(chat.ask(f"and {name}?"), "address") == [row["address"]]
+    assert names(chat.ask("cheap ones")) == {"Elm Lodge"}
+
+
+def test_words_that_mean_something_together_are_a_wish(restaurants: almanaq.Connection) -> None:
+    asked = restaurants.ask("Thai places where little ones are welcome").suql or ""
+    assert "are the little ones welcome?') = 'Yes'" in asked
+
+
+def test_what_no_text_tells_is_not_denied_by_one(restaurants: almanaq.Connection) -> None:
+    reply = restaurants.ask("Quiet Thai places without pinball machines")
+    assert "pinball" not in (reply.suql or "pinball")
+    assert "pinball" in reply.answer

@@ -35,6 +35,14 @@ def test_index_find_update_find(folder: Path, tmp_path: Path) -> None:
     assert hit["table_id"] == "lakes"
 
 
+def test_an_index_within_the_folder_is_none_of_its_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    for _ in range(2):
+        made = run("index", ".", "--out", "index")
+        assert (made.stdout, made.stderr) == ("2 tables indexed in index\n", "")
+    assert "manifest" not in run("schema", ".").output
+
+
 def test_an_index_tells_when_no_table_fits(folder: Path, tmp_path: Path) -> None:
     index = str(tmp_path / "index")
     for number in range(12):

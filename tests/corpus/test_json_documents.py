@@ -56,3 +56,23 @@ def test_lines_of_long_objects_are_lines(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_json(path, path.name).rows == ROWS
     path.write_text(json.dumps(ROWS))
     assert read_json(path, path.name).rows == ROWS
+
+
+@pytest.mark.parametrize("name", ["rows.json", "rows.jsonl", "rows.ndjson"])
+def test_a_key_that_an_object_holds_twice_is_told(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text('{"a": 1}\n{"a": 2, "b": {"c": 1, "c": 2}}\n{"a": 3, "a": 4}\n')
+    found = read_json(path, name)
+    assert found.rows == [{"a": 1}, {"a": 2, "b": {"c": 2}}, {"a": 4}]
+    (note,) = found.notes
+    where = """line 2, 'c' in {"c": 2}; line 3, 'a' in {"a": 4}"""
+    assert note == f"{name}: of a key that is twice in an object the last value is read, as at {where}"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"rows": [{"a": 1, "a": 2}]}', '{"a": 1, "a": 2}', '{"r": [{"a": 1, "a": 2}], "s": [{}]}']
+)
+def test_a_key_twice_is_told_of_whatever_a_document_holds(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text("\n" + text)
+    assert """char 1, 'a' in {"a": 2}""" in read_json(path, path.name).notes[0]

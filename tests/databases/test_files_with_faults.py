@@ -141,6 +141,26 @@ def test_several_tables_and_headers_on_a_sheet(tmp_path: Path) -> None:
     assert "row 8 gives the units" in messages
 
 
+def test_tables_side_by_side_on_a_sheet_are_apart(tmp_path: Path) -> None:
+    rows = [["Scores", None, None, "Heights"], ["name", "score", None, "name", "cm"], ["Ann", 1, None, "Xu", 180]]
+    rows += [["Bo", 2, None, "Yi", 170], [None, None, None, "Za", 190]]
+    tables, messages = read(write_workbook(tmp_path / "t.xlsx", {"S": rows}))
+    assert tables == {"t": [("Ann", 1), ("Bo", 2)], "t_2": [("Xu", 180), ("Yi", 170), ("Za", 190)]}
+    assert "holds 2 tables" in messages
+    rows[1][3] = "who"  # it may be a table of five columns as well
+    tables, messages = read(write_workbook(tmp_path / "t.xlsx", {"S": rows}))
+    assert tables["t"] == [("Ann", 1, "Xu", 180), ("Bo", 2, "Yi", 170), (None, None, "Za", 190)]
+    assert "a column before 'who' is empty: if another table begins there" in messages
+
+
+def test_a_hidden_sheet_is_read_and_said_to_be_hidden(tmp_path: Path) -> None:
+    sheets = {"Now": [["a", "b"], [1, 2]], "Old": [["a", "b"], [3, 4]]}
+    tables, messages = read(write_workbook(tmp_path / "t.xlsx", sheets, hidden="Old"))
+    assert tables == {"t_Now": [(1, 2)], "t_Old": [(3, 4)]}
+    assert "sheet 'Old': is hidden" in messages
+    assert "sheet 'Now'" not in messages
+
+
 def test_cells_of_a_workbook_without_a_value_are_counted(tmp_path: Path) -> None:
     plain, path = tmp_path / "plain.xlsx", tmp_path / "t.xlsx"
     write_workbook(plain, {"S": [["item", "n", "ratio"], ["a", 2, 1.5], ["b", 3, 77], ["c", 4, 88]]})

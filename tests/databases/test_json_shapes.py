@@ -54,6 +54,14 @@ def test_a_folder_of_objects_is_one_table(tmp_path: Path) -> None:
         assert "its 3 JSON files of one object each are the rows of one table" in connection.warnings[0]
 
 
+def test_a_key_twice_is_told_of_each_file_of_one_table(tmp_path: Path) -> None:
+    folder = write(tmp_path / "orders", {"o1": {"id": 1, "buyer": "Ann"}})
+    (folder / "o2.json").write_text('{"id": 2, "buyer": "Bo", "buyer": "Cy"}')
+    with almanaq.connect(folder) as connection:
+        assert connection.sql("SELECT buyer FROM orders ORDER BY id").rows == [("Ann",), ("Cy",)]
+        assert any("o2.json: of a key that is twice in an object" in warning for warning in connection.warnings)
+
+
 def test_settings_and_unlike_objects_stay_apart(tmp_path: Path) -> None:
     unlike = {"package": {"name": "x", "version": "1"}, "build": {"target": "y", "strict": True}}
     with pytest.raises(SourceError, match="holds one object"):

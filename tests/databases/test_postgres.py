@@ -8,9 +8,11 @@ import psycopg
 import pyarrow as pa
 import pytest
 
+import almanaq
 from almanaq.engines.postgres.engine import PostgresDatabase
-from almanaq.errors import DatabaseError, SourceError
+from almanaq.errors import DatabaseError, SourceError, UnknownNameError
 from almanaq.suql.catalog.relations import ColumnKind
+from engines import PostgresServer
 
 SETUP = """
     CREATE SCHEMA rich; CREATE TYPE rich.price AS ENUM ('cheap', 'moderate', 'dear');
@@ -170,3 +172,15 @@ def test_a_server_that_is_down_is_named_without_the_password() -> None:
     with pytest.raises(SourceError, match="cannot connect to PostgreSQL") as caught:
         PostgresDatabase("postgresql://someone:hunter22@127.0.0.1:1/x")
     assert "hunter22" not in str(caught.value)
+
+
+def test_a_table_made_after_connecting_is_found(postgres_server: PostgresServer) -> None:
+    url = postgres_server.source({"t": pa.table({"id": [1]})})
+    with almanaq.connect(url, model="local") as con, psycopg.connect(url, autocommit=True) as owner:
+        public = con.public()
+        assert con.sql("SELECT id FROM t").rows == [(1,)]
+        with pytest.raises(UnknownNameError, match="no relation named 'late'"):
+            con.sql("SELECT id FROM late")
+        owner.execute("CREATE TABLE late AS SELECT 7 AS id; ALTER TABLE t ADD COLUMN more int")
+        assert con.sql("SELECT id FROM late").rows == public.sql("SELECT id FROM late").rows == [(7,)]
+        assert con.sql("SELECT more FROM t").rows == [(None,)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 
 import pytest
 
 import almanaq
 from almanaq.engines.table_corpus import read_corpus
-from almanaq.errors import SourceError
+from almanaq.errors import SourceError, UnknownNameError
 
 
 def database(path, *statements):
@@ -28,6 +29,23 @@ SONGS = (
     "CREATE TABLE song (id INTEGER PRIMARY KEY, title TEXT, singer INTEGER REFERENCES singer (id))",
     "INSERT INTO song VALUES (7, 'Northern Light', 1)",
 )
+
+
+def test_an_unknown_table_of_a_file_that_has_changed_is_said_to_need_another_opening(tmp_path):
+    database(tmp_path / "choir.sqlite", *SINGERS)
+    for source in (tmp_path, tmp_path / "choir.sqlite"):
+        with almanaq.connect(source) as connection:
+            with pytest.raises(UnknownNameError) as before:
+                connection.sql("SELECT title FROM song")
+            time.sleep(0.02)  # file systems know moments to some milliseconds
+            database(tmp_path / "choir.sqlite", "DROP TABLE IF EXISTS song", *SONGS)
+            (tmp_path / "more.csv").touch()
+            with pytest.raises(UnknownNameError) as after:
+                connection.sql("SELECT title FROM song")
+            again = "; the source has changed since it was opened: open it again"
+            assert after.value.message == before.value.message + again
+        (tmp_path / "more.csv").unlink()
+        database(tmp_path / "choir.sqlite", "DROP TABLE song")
 
 
 def test_tables_of_all_files_are_there_and_keep_their_keys(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import almanaq
-from almanaq.errors import UnknownNameError, UsageError
+from almanaq.errors import UnknownNameError, UnsupportedError, UsageError
 from almanaq.testing import FunctionModel
 
 _TABLES = {
@@ -66,3 +66,9 @@ def test_a_key_is_named_by_columns_of_the_query_alone() -> None:
 def test_a_key_that_names_no_row_is_refused() -> None:
     with almanaq.connect({"c": {"k": [1, 2]}}) as con, pytest.raises(UsageError, match="the key is empty"):
         con.why_not("SELECT k FROM c WHERE k > 1", {})
+
+
+def test_what_sqlglot_reads_otherwise_is_named_in_sql() -> None:
+    with _connect() as con, pytest.raises(UnsupportedError) as caught:
+        con.why_not("SELECT k FROM c WHERE position('a' IN z) = 1 AND answer(z, 'w') = 'b'", {"k": 1})
+    assert caught.value.message == "not supported beside text functions: instr(z, 'a')"

@@ -160,6 +160,7 @@ def test_a_block_of_texts_unpacks_to_no_more_than_is_written(block: bytes, monke
 @pytest.mark.parametrize("embedder", ["openai:m", "someone/model", "./model"])
 def test_an_index_chooses_no_model(index: Path, embedder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "rivers.csv").write_text("river,length\nNile,6650\n")
     forge(index, embedder=embedder)
     commands = [["find", "river1", "--index", str(index)], ["index", str(tmp_path), "--out", str(index), "--update"]]
     with StandInServer() as server:

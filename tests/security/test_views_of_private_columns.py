@@ -1,8 +1,10 @@
-"""What a view makes of a private column is private, on DuckDB and PostgreSQL; a schema file may deny it."""
+"""What views, generated columns and heirs make of a private column is private; a schema file may deny it."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -45,7 +47,15 @@ def make_server(_: Path, server: PostgresServer) -> object:
     return url
 
 
-@pytest.mark.parametrize("make", [make_file, make_connection, make_server])
+def make_sqlite(path: Path, _: PostgresServer) -> object:
+    with closing(sqlite3.connect(path / "s.sqlite")) as made:
+        made.execute("CREATE TABLE people (id, name, ssn)")
+        made.execute("INSERT INTO people VALUES (1, 'Ada', 'canary')")
+        made.executescript(VIEWS.lower())
+    return str(path / "s.sqlite")
+
+
+@pytest.mark.parametrize("make", [make_file, make_connection, make_server, make_sqlite])
 def test_what_views_make_of_private_columns_is_private(
     make: Callable[[Path, PostgresServer], object], tmp_path: Path, postgres_server: PostgresServer
 ) -> None:
@@ -62,3 +72,43 @@ def test_what_views_make_of_private_columns_is_private(
         assert con.public().sql("SELECT * FROM b").rows == [("Ada",)]
         assert con.sql("SELECT big FROM b").rows == [("CANARY",)]
     assert not model.prompts
+
+
+PEOPLE = """CREATE TABLE people (
+    id int DEFAULT 1, name text, ssn text, low text GENERATED ALWAYS AS (lower(ssn)) {stored},
+    big text GENERATED ALWAYS AS (upper(name)) {stored})"""
+HEIRS = "; CREATE TABLE staff (pay int, phone text) INHERITS (people); CREATE TABLE guests () INHERITS (people)"
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite", "postgres"])
+def test_what_a_generated_or_an_inherited_column_holds_of_a_private_one_is_private(
+    engine: str, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    rules = tmp_path / "rules.toml"
+    if engine == "duckdb":
+        source = str(tmp_path / "s.duckdb")
+        with duckdb.connect(source) as made:
+            made.execute(PEOPLE.format(stored=""))
+        rules.write_text("[people.columns.ssn]\nprivate = true\n")
+        expected = {"people.ssn", "people.low"}
+    elif engine == "sqlite":
+        source = str(tmp_path / "s.sqlite")
+        with closing(sqlite3.connect(source)) as file:
+            file.execute(PEOPLE.format(stored="STORED"))
+        rules.write_text("[people.columns.ssn]\nprivate = true\n")
+        expected = {
+            "people.ssn",
+            "people.low",
+            "people.big",
+        }  # SQLite does not say which is made of what
+    else:
+        source = postgres_server.new_database()
+        with psycopg.connect(source) as connection:
+            connection.execute(PEOPLE.format(stored="STORED") + HEIRS)
+        rules.write_text("[staff.columns.ssn]\nprivate = true\n[staff.columns.phone]\nprivate = true\n")
+        expected = {f"{table}.{column}" for table in ("people", "staff", "guests") for column in ("ssn", "low")}
+        expected |= {"staff.phone"}
+    with almanaq.connect(source, schema=str(rules), model="local", cache=False) as con:
+        assert {f"{r.name}.{c.name}" for r in con.catalog.relations for c in r.columns if c.private} == expected
+        with pytest.raises(PrivateColumnError):
+            con.public().sql("SELECT low FROM people")

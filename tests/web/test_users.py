@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,6 +246,38 @@ def test_calls_and_money_are_counted_over_restarts(tmp_path):
         assert [each.left for each in ledger.budgets(user("bob", calls=3))] == [3]
         assert Ledger(file, "another source").budgets(user("ada", calls=3))[0].left == 3
         ledger.close()
+
+
+SPENDS = """
+import sys
+from pathlib import Path
+from almanaq.accounts import Ledger
+from almanaq.errors import BudgetExceeded
+from almanaq.models.protocols import Usage
+from almanaq.users import User
+calls, money = Ledger(Path(sys.argv[1]), "places").budgets(User("ada", calls_per_day=300, money_per_day=2.5))
+one, made = Usage(calls=1, money=0.01), 0
+print("open", flush=True)
+sys.stdin.readline()
+try:
+    while calls.reserve(one) and money.reserve(one):
+        calls.settle(one, one)
+        money.settle(one, one)
+        made += 1
+except BudgetExceeded:
+    print(made)
+"""
+
+
+def test_a_budget_holds_over_all_servers_of_one_file(tmp_path):
+    command = [sys.executable, "-c", SPENDS, str(tmp_path / "calls.sqlite")]
+    servers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for server in servers:
+        server.stdout.readline()
+    for server in servers:
+        server.stdin.write("\n")
+        server.stdin.flush()
+    assert sum(int(server.communicate()[0]) for server in servers) == 250
 
 
 def test_a_log_that_cannot_be_written_is_an_error(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -197,7 +198,7 @@ class Agent:
 
     def respond(self, question: str, history: Sequence[Turn] = ()) -> Response:
         """Return the reply to a question after the turns of `history`; a failure is a reply that says what failed."""
-        *_, last = self.events(question, history)
+        (last,) = deque(self.events(question, history), maxlen=1)
         return cast("Finished", last).response
 
     def events(self, question: str, history: Sequence[Turn] = ()) -> Iterator[Event]:

@@ -288,6 +288,9 @@ class _Describer:
             values = list(dict.fromkeys(map(self._item, node.expressions)))
             among = f"none of {', '.join(values)}" if negated else " or ".join(values)
             return f"{self.value(node.this)} is {among}"
+        if isinstance(node.this, exp.Tuple):  # the rows that rank first in each group
+            shared = " and ".join(map(self.value, node.this.expressions))
+            return f"{shared} are {'not ' * negated}among {self.query(query.unnest())}"
         return f"{self.value(node.this)} is {'not ' * negated}among {self._figure_for(node.this, query, 'those')}"
 
     def _exists(self, node: exp.Expr, negated: bool) -> str:

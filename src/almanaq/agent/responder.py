@@ -37,7 +37,8 @@ _LINK = re.compile(r"https?://\S{1,2000}")
 _QUOTE_LENGTH = 240
 MORE_BELOW = f", the first {ROWS_SHOWN} of them here"
 _GROUPED = re.compile(
-    r"^(?!.*\bLIMIT\b).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*\bGROUP BY\b", re.I | re.S
+    r"^(?!.*(?:\bLIMIT\b|\) IN \()).*\b(?:count|sum|avg|min|max|median)\s*\([^()]*\)[^,()]*\sFROM\b.*\bGROUP BY\b",
+    re.I | re.S,
 )
 """A query whose last output is a figure of all its groups."""
 _MONTHS = re.compile(r"^(?!.*\b(?:year|WHERE)\b).*\bEXTRACT\(month\b", re.I | re.S)

@@ -15,6 +15,7 @@ from almanaq.agent.linking.english import english
 from almanaq.agent.linking.words import fold, stem, stems
 from almanaq.suql.catalog.relations import Catalog, ColumnKind, Relation
 
+_PRAISE = "great|perfect|cool|awesome|nice|super|lovely|wonderful|excellent|brilliant|amazing|good|fine|helpful|useful"
 Kind = Literal["greeting", "thanks", "goodbye", "about", "language", "acknowledgement", "empty"]
 
 _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
@@ -29,15 +30,16 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (
         "thanks",
         (
-            r"(ok |okay |great |perfect |cool |awesome |no )*(thanks|thank you|thx|many thanks|cheers|much appreciated)"
-            r"( you)?( so| very)?( much| a lot)?( for .{0,40}| that .{0,40})?( bye)?",
+            rf"((ok|okay|no|oh|{_PRAISE}) )*(thanks|thank you|thx|many thanks|cheers|much appreciated)( you| so| very)*"
+            r"( much| a lot)?( again)?( dear| mate| friend| everyone| all)?( for .{0,40}| that .{0,40})?( bye)?",
         ),
     ),
     (
         "goodbye",
         (
             r"(good ?bye|bye( bye)?|see you( later| soon)?|good night|that is all|i am done|quit|exit)"
-            r"( then| now| thanks| thank you| for now)*",
+            r"( i need| then| now| thanks| thank you| for (now|today))*|(wish me|good) luck"
+            r"|have a (good|nice|great|lovely) (day|evening|night|weekend|one|time)",
         ),
     ),
     (
@@ -58,26 +60,29 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (
         "acknowledgement",
         (
-            r"(?:h+m+ )*(ok|okay|great|perfect|cool|awesome|nice|yes|no|sure|alright|got it|sounds good|i see"
-            r"|interesting|wow|never ?mind|lol|haha)( ok| okay| great| then| that is all)*",
-            r"(that|this|it) (is|sounds|looks) (great|good|perfect|nice|awesome|fine|helpful)",
+            rf"(?:h+m+ )*(ok|okay|{_PRAISE}|yes|no|sure|alright|got it|sounds good|i see|wow|never ?mind|lol)"
+            r"( ok| okay| great| then| that is all)*",
+            r"((you|that|this|it) )?((have|has|is|are|was|been|sounds|looks|so|very|really|such|a|an|of) )+"
+            rf"(({_PRAISE})( help)?|help)",
             r"(tell me a joke|sing .*|i love you|you are (great|awesome|helpful|nice|funny).*)",
+            r"(i|we) will (take|go with|try|choose) (it|(that|this|the (first|second|third|last))( one)?)",
         ),
     ),
 )
 _COMPILED = tuple((kind, re.compile("|".join(f"(?:{p})" for p in patterns))) for kind, patterns in _KINDS)
-_SHORT = (("'s", " is"), ("'m", " am"), ("'re", " are"), ("whats", "what is"), ("thats", "that is"))
+_SHORT = {"'s": " is", "'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
+_SHORT |= {"whats": "what is", "thats": "that is"}
 
 
 def small_talk(text: str) -> Kind | None:
     """Return the kind of small talk that a text consists of; None when it says anything else."""
     plain = text.casefold().replace("\u2019", "'")
-    for short, full in _SHORT:
+    for short, full in _SHORT.items():
         plain = plain.replace(short, full)
+    parts = [_without_marks(part) for part in re.split(r"[.!,;]| and ", plain) if part.strip()]
     plain = _without_marks(plain)
     if not plain:
         return "empty"
-    parts = [_without_marks(part) for part in re.split(r"[.!,;]| and ", text.casefold()) if part.strip()]
     if len(parts) > 1 and all(_kind(part) for part in parts if part):
         return _kind(parts[-1] or parts[0])
     return _kind(plain)
@@ -150,7 +155,7 @@ _ASK = re.compile(
     r"(?:what|which questions?|what (?:kind|sort) of (?:things|questions)) (?:can|could|may) i (?:ask|query|know)\b.*"
     r"|what (?:is|'s) (?:in|inside) (?:here|this|the (?:data|file|database|table|source))\b.*"
     r"|what (?:data|information) (?:do you have|is there|is here|is available)\b.*"
-    r"|what do you know\b.*|describe (?:the )?(?:data|source|database|schema)\b.*"
+    r"|what do you know(?! about (?!(?:this|the|your)\b))\b.*|describe (?:the )?(?:data|source|database|schema)\b.*"
     r"|(?:show me |what is )?(?:the )?schema[?.! ]*"
 )
 _MOST_COLUMNS, _MOST_TABLES = 40, 30

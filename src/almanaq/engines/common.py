@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -199,29 +199,36 @@ def hide(message: str, *secrets: str) -> str:
     return message
 
 
-def mark_views(
-    catalog: Catalog, views: Mapping[Any, str], of: Callable[[Catalog], Language], schema: Schema
-) -> Catalog:
-    """Return a catalog in which the columns that views make of private ones are private, unless the schema denies it.
+Derived = tuple[tuple[str, ...], tuple[str, ...], str]
+"""The location of a relation, columns of it (none: all) that are made of others, and the query that makes them."""
 
-    One whose query, here by its location, cannot be followed is private if it names a table with such columns.
+
+def mark_derived(
+    catalog: Catalog, derived: Sequence[Derived], of: Callable[[Catalog], Language], schema: Schema
+) -> Catalog:
+    """Return a catalog in which columns that are made of private ones are private, unless the schema denies it.
+
+    Those whose query cannot be followed are private if it names a table with such columns.
     """
 
-    def mark(relation: Relation, reader: Language) -> Relation:
-        query = views[relation.location]
+    def find_private(location: tuple[str, ...], names: Sequence[str], query: str) -> set[tuple[tuple[str, ...], str]]:
         try:
             made = private_outputs(bind(reader.read(query), reader, catalog).tree, catalog)
         except DatabaseError as error:
             private = [r.location[-1].casefold() for r in catalog.relations if any(c.private for c in r.columns)]
             made = ["private" in str(error) or any(name in query.casefold() for name in private)]
-        made = made if len(made) == len(relation.columns) else [any(made)] * len(relation.columns)
-        columns = [replace(c, private=c.private or of_it) for c, of_it in zip(relation.columns, made, strict=True)]
-        return replace(relation, columns=tuple(columns))
+        names = names or [c.name for r in catalog.relations if r.location == location for c in r.columns]
+        made = made if len(made) == len(names) else [any(made)] * len(names)
+        return {(location, name) for name, private in zip(names, made, strict=True) if private}
 
     before = None
-    while views and catalog.has_private and catalog != before:  # once more, as there are views of views
+    while derived and catalog.has_private and catalog != before:  # once more, as there are views of views
         before, reader = catalog, of(catalog)
-        relations = [mark(r, reader) if r.location in views else r for r in catalog.relations]
+        found = set().union(*(find_private(*each) for each in derived))
+        relations = [
+            replace(r, columns=tuple(replace(c, private=c.private or (r.location, c.name) in found) for c in r.columns))
+            for r in catalog.relations
+        ]
         said = apply_schema(replace(catalog, relations=tuple(relations)), schema)
         catalog = replace(catalog, relations=said.relations)
     return catalog

@@ -48,9 +48,9 @@ class NarrowedDatabase:
             self._of = found
         return self._seen
 
-    def follow(self, *, tables: bool = False) -> None:
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:
         if (follow := getattr(self._database, "follow", None)) is not None:
-            follow(tables=tables)
+            follow(tables=tables, unknown=unknown)
 
     @cached_property
     def _seen(self) -> Catalog:

@@ -23,10 +23,11 @@ from typing import Any, BinaryIO, Generic, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from almanaq.corpus.files.listing import INDEX_FORMAT
 from almanaq.errors import SourceError
 from almanaq.models.private_files import open_private
 
-FORMAT, VERSION = "almanaq-table-index", 5
+VERSION = 5
 MANIFEST, SUMS, LOCK = "manifest.json", "sums.bin", ".lock"
 _SEGMENT = re.compile(r"segment-[0-9a-f]{12}")
 _SHIFT = 14  # a block is 16 KiB, whose checksum takes some microseconds
@@ -236,7 +237,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         record = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise SourceError(f"cannot read {file}: {error}; rebuild the index with `almanaq index`") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") != INDEX_FORMAT:
         raise SourceError(f"{file} is not an index of tables: name another folder")
     if record.get("version") != VERSION:
         raise SourceError(
@@ -259,7 +260,7 @@ def check_folder(folder: Path) -> None:
     if MANIFEST in names:
         try:
             record = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            is_index = isinstance(record, dict) and record.get("format") == FORMAT
+            is_index = isinstance(record, dict) and record.get("format") == INDEX_FORMAT
         except (OSError, ValueError):
             is_index = bool(segments)
         if is_index:
@@ -279,7 +280,7 @@ def write_manifest(
 ) -> None:
     """Replace the manifest atomically, then remove segments that it does not name."""
     record = {
-        "format": FORMAT,
+        "format": INDEX_FORMAT,
         "version": VERSION,
         **recipe,
         "several": several,

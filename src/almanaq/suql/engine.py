@@ -135,15 +135,16 @@ class Engine:
         for cached in ("catalog", "_planner"):
             self.__dict__.pop(cached, None)
 
-    def follow(self, *, tables: bool = False) -> bool:
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> bool:
         """Let names mean what they mean to the source by now; return whether that is anything else than before.
 
         Args:
             tables: look for tables that were made since, too, which takes longer.
+            unknown: a name is unknown, so that it is worth any time to read a catalog again that has changed.
         """
         if (follow := getattr(self._database, "follow", None)) is None:
             return False
-        follow(tables=tables)
+        follow(tables=tables, unknown=unknown)
         if "catalog" not in self.__dict__ or self._database.catalog() is self._found:
             return False
         self._forget()
@@ -201,7 +202,7 @@ class Engine:
                 with within_limits(), errors_placed(query, self.catalog):
                     return work(self._planner)
             except UnknownNameError:
-                if last or not self.follow(tables=True):
+                if last or not self.follow(tables=True, unknown=True):
                     raise
         raise AssertionError
 

@@ -23,6 +23,9 @@ STOPWORDS = frozenset(
 )
 """Words that sentences are compared without."""
 
+SMALL_WORDS = frozenset("a an the my your our his her their on in for of with at some any".split())
+"""Words that may stand inside a phrase of others."""
+
 INDEX_STOPWORDS = frozenset(
     """a an and are as at be been by did do does for from had has have how in into is it its of on or that the their
     them then there these they this those to was were what when where which who whom whose why will with""".split()
@@ -56,6 +59,11 @@ def stem(word: str) -> str:
 def stems(text: str) -> list[str]:
     """Return the stems of the words of a text that carry meaning, in order."""
     return [stem(word) for word in words(text) if word not in STOPWORDS]
+
+
+def without_small(said: Sequence[str]) -> tuple[str, ...]:
+    """Return words without the small ones inside them: "cheesecake for your birthday" is "cheesecake birthday"."""
+    return tuple(word for i, word in enumerate(said) if word not in SMALL_WORDS or i in (0, len(said) - 1))
 
 
 def letter_trigrams(text: str) -> frozenset[str]:

@@ -323,7 +323,8 @@ def _says_more(column: LinkedColumn, name: LinkedColumn) -> bool:
 def name_columns(columns: Sequence[LinkedColumn]) -> tuple[LinkedColumn, ...]:
     """Return the columns that name a row: beside a first name the last one."""
     named = name_column(columns)
-    last = [c for c in columns if named.words[:1] == ("first",) and c.words == ("last", *named.words[1:])]
+    other = {"first": "last", "forename": "surname", "given": "family"}.get(named.words[0])
+    last = [c for c in columns if other and c.words == (other, *named.words[1:])]
     full = [c for c in columns if "full" in c.words and c.kind == "text" and c is not named]
     return (named, *last, *full[:1])
 

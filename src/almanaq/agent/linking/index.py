@@ -346,8 +346,8 @@ class CatalogIndex:
                 add(words[-size:], 0.95)
         add(said[:2], 0.85, "described")
         add(said[:1], 0.8, "described")
+        amounts = known.roles["price"] | known.roles["pay"] | known.roles["revenue"]
         for word in words[-1:]:
-            amounts = known.roles["price"] | known.roles["pay"] | known.roles["revenue"]
             for other in known.synonyms.get(word, frozenset()) - amounts:  # revenue is what sales bring in
                 add((other,), 0.8, "synonym")
         held = {part for column in self.columns[relation.name] for part in column.words}
@@ -358,7 +358,7 @@ class CatalogIndex:
                 and noun not in held
                 and not any(columns & {w for c in self.columns[r.name] for w in c.words} for r in others)
             ):
-                for each in (noun, *known.synonyms.get(noun, ())):
+                for each in {noun, *known.synonyms.get(noun, ())} - amounts:
                     add((each,), 0.75, "described")
         if known.person_columns & held:
             others = [r for r in self.catalog.relations if r is not relation]

@@ -22,6 +22,11 @@ _JOINED = re.compile(r"^(?!candi|man|vali|liqui|consoli|antece|sur|nick)([a-z]{3
 _TOKEN = re.compile(
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])|\d+\.\d+(?![\w.])|[^\W_]+(?:['’](?:t|re|ve|ll|d|m)\b)?|['’]s\b|[<>!]=|\$+|\S"
 )
+_BARE = re.compile(
+    r"\b(?:(?:do|does|did|is|are|was|were|has|have|had|ca|wo|could|would|should|need)nt|(?:what|that|there|where|how)s"
+    r"|its(?= (?:not|a|an|the|for|too|so|just|ok|fine)\b))\b",
+    re.IGNORECASE,
+)
 _DERIVING = tuple("ness ly ion ation ment er or ee ing ed al ial ous ity y ance ence ant ent ism ist th".split())
 _ENDINGS = ("ing", "ed", "er", "or", "e", "ion", "ment", "s")
 _SHORTEST_ROOT = 3
@@ -68,6 +73,11 @@ def fold(text: str) -> str:
         return text.casefold()
     decomposed = unicodedata.normalize("NFKD", text.replace("\u2019", "'"))
     return "".join(letter for letter in decomposed if not unicodedata.combining(letter)).casefold()
+
+
+def restore_apostrophes(text: str) -> str:
+    """Return a text with the apostrophes of words that are nothing without them: "doesnt", "whats", "its not"."""
+    return _BARE.sub(lambda match: f"{match[0][:-1]}'{match[0][-1]}", text)
 
 
 @lru_cache(maxsize=65_536)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,18 +13,32 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, is_verb_form
-from almanaq.agent.local.draft import NotComposed
+from almanaq.agent.linking.words import is_plural, is_verb_form, stem
+from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
-from almanaq.agent.local.spec import JOINS, QuerySpec, aggregate, answer, compared, count, kinds_of, plain, text
+from almanaq.agent.local.spec import (
+    JOINS,
+    QuerySpec,
+    aggregate,
+    answer,
+    compared,
+    count,
+    kinds_of,
+    plain,
+    select_of,
+    text,
+)
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
 from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
 
-_GENERAL = re.compile(r"\s*(?:what(?:'s| is| are| was| does)|why|who|how (?:do|does|did|to|can))\b", re.IGNORECASE)
+_GENERAL = re.compile(
+    r"\s*(?:what(?:'s| is| are| was| does)|why|who(?! (?:has|serves?|makes?)\b)|how (?:do|does|did|to|can))\b",
+    re.I,
+)
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
 _EITHER_WAY = re.compile(r"\bwith (?:and|or) without\b", re.IGNORECASE)
@@ -114,18 +128,23 @@ class Composer(Ranking):
     def _doubt_things(self, spec: QuerySpec) -> None:
         """Doubt what is said of all rows of a thing, where single rows are found: towns with "only" dogs."""
         things = spec.distinct or any(each.find(exp.Distinct, exp.Select) for each in spec.expressions())
-        if self.conditions.joined and things:
+        words = [token.folded for token in self.sentence.links.tokens]
+        if self.conditions.joined and (things or "both" in words):
             self.choices.doubt(0.4, "those with both, or with either")  # "keepers of roses and tulips"
+        still = "still" in words and not (self.extra or self.sentence.has_kind("share")) and words.index("still")
+        if still and all(self.sentence.items[test.place].first < still for test in self.conditions.tests):
+            self.choices.doubt(0.4, "what is still so")  # "how many members do we still have"
         unique = self.world.is_unique(self.world.index.name_of(self.main))
         if any(test.never for test in self.conditions.tests) and (spec.measures or not (unique and self.names_main)):
             self.choices.doubt(0.6, "rows that are not so, or things that never are")
-        unnamed = not (spec.measures or spec.groups or unique)
+        several = any(c.kind == "text" and not self.world.is_unique(c) for c in self.shown[:1])
+        unnamed = not (spec.measures or spec.groups or (unique and not several))
         inner = any(e.find(exp.Select) for e in spec.conditions) or any(m.find(exp.Distinct) for m in spec.measures)
         if not (spec.distinct or inner or (unnamed and not self.searches)):
             return
         said = [self.sentence.text(k) for k in range(len(self.sentence.items))]
         opens = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), 0)
-        if _SOLELY & {*said[opens:]} or (spec.distinct and "all" in said[opens + 1 :]):
+        if _SOLELY & {*" ".join(said[opens:]).split()} or (spec.distinct and "all" in said[opens + 1 :]):
             self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
         if (spec.distinct or spec.measures) and any(test.negated for test in self.conditions.tests):
             self.choices.doubt(0.4, "things with rows that are not so, or without any that is")
@@ -138,6 +157,10 @@ class Composer(Ranking):
         elsewhere = self.counts and not named and bool(self.world.details_of(self.main))
         for k, item in enumerate(items):
             word = self.sentence.text(k)
+            asked = self.sentence.text(k - 1) in ("which", "what") and not is_verb_form(word)
+            unsaid = self.counts and not (named or any(i.kind in ("table", "column") for i in items[:k]))
+            if k and item.how == "verb" and (asked if stem(word) == word else unsaid and word.endswith("s")):
+                self.choices.doubt(0.1, f"{word}: a noun of which nothing is known")  # "which store", "how many builds"
             acts = item.how == "verb" or (k > last and word.isalpha() and word not in STOPWORDS)
             ours = self.sentence.text(k - 1) == "we" and self.sentence.text(k - 2) != "did" and not is_verb_form(word)
             told = word in _BARE or ours or self._is_explained(k)  # what "we sell" are the rows, not what "was sold"
@@ -241,7 +264,7 @@ class Composer(Ranking):
                 else:
                     self.measures.append(aggregate("COUNT", column))  # "airports per state"
                 continue
-            if sentence.text(i - 1) in ("with", "in") and self.conditions.has_zeros(column):
+            if sentence.text(i - 1) in {"in", *HAVING} and self.conditions.has_zeros(column):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             noun = i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column")
             if noun and not sentence.asks_doer(i, column):
@@ -335,13 +358,12 @@ class Composer(Ranking):
 
     def _take_share(self, i: int) -> None:
         tests = self.conditions.tests
-        if not tests:
+        if not tests and not self.groups:
             raise NotComposed
-        part = self._part_of_share(i)
+        part = self._part_of_share(i) if tests else []
         self.conditions.tests = [t for t in tests if t not in part]
         if any(t.condition == each.condition for t in self.conditions.tests for each in part):
             raise NotComposed  # "New York, New York" is no part of New York
-        held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in part))
         first = self.sentence.neighbour(i, 1)
         of_figure = first is not None and self.sentence.items[first].kind == "aggregate"
         if of_figure and not (self.measures and isinstance(self.measures[-1], exp.Sum)):
@@ -354,14 +376,26 @@ class Composer(Ranking):
         )
         if isinstance(whole, LinkedColumn) and k is not None:
             if whole.is_measurable:
-                raise NotComposed  # a share of an amount is none of the rows
+                amount = self._column_at(k, lambda c: c.is_measurable and bool(c.sums), "measure")
+                noun = self.sentence.items[k]
+                adds = not noun.how or english().sums((self.sentence.links.tokens[noun.last - 1].stem,))
+                if amount is None or of_figure or not adds:  # "bills" have a `total_bill` each
+                    raise NotComposed
+                self._check_sums(amount)
+                self.sentence.take(k)
+                counted, self.counts = aggregate("SUM", amount), False
             unique = whole.relation is self.main and self.world.is_unique(whole)
             if unique or (whole.names_rows and whole is self.world.index.name_of(self.main)):
                 self.sentence.take(k)  # each has one row
                 self.choices.doubt(1.0 if unique else 0.8, "rows, or what several name")
-        part_of = exp.Filter(this=counted, expression=exp.Where(this=held))
-        hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=part_of)
-        self.measures.append(exp.Div(this=hundredfold, expression=counted.copy()))
+        hundredfold = exp.Mul(this=exp.Literal.number("100.0"), expression=counted.copy())
+        of_all: exp.Expr = counted.copy()
+        if part:
+            held = exp.and_(*(denied(t.condition) if t.negated else t.condition.copy() for t in part))
+            hundredfold.set("expression", exp.Filter(this=counted, expression=exp.Where(this=held)))
+        else:  # "the share of loans per grade" is of all loans
+            of_all = exp.select(of_all).from_(table_of(self.main.name)).subquery()
+        self.measures.append(exp.Div(this=hundredfold, expression=of_all))
 
     def _part_of_share(self, i: int) -> list[Test]:
         """Return the tests of the rows whose share is asked for; the others are of the rows that it is a share of."""
@@ -381,6 +415,8 @@ class Composer(Ranking):
 
     def _finish(self) -> QuerySpec:
         conditions = [*self._final_conditions(), *self.extra]
+        if self.firsts:
+            conditions.append(self._rank_first(conditions))
         spec = QuerySpec(
             self.main.name, (), tuple(dict.fromkeys(self.measures)), (), tuple(dict.fromkeys(self.groups)),
             tuple(self.having), tuple(self.order), self.limit, self.offset,
@@ -434,6 +470,9 @@ class Composer(Ranking):
                 their = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
                 likely = 1.0 if self.of_each and not spec.groups else 0.9 if their else 0.45
                 self.choices.doubt(likely, "columns beside a figure")
+                if likely < 0.5 and spec.measures:  # or they only say what rows are of: "for users on ios"
+                    opens = 1.03 if items[0].kind == "column" else 0.97  # "status breakdown"
+                    extra = self.choices.pick("beside", [([], 1.0), (extra, opens)])
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
             return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))
@@ -477,18 +516,27 @@ class Composer(Ranking):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
         by_relation: dict[tuple[str, bool], list[Test]] = {}
         ways = self.world.graph.ways(self.main.name)
+        joined = self.conditions.joined and all(c.kind == "text" for c in self.shown)
         for test in tests:
             own = test.column.relation
-            if own is self.main and test.never and test.negated and (thing := self._thing()) is not None:
-                # "Towns that never had a fair" are those none of whose rows is one.
-                held = exp.select(thing.copy()).from_(table_of(own.name)).where(test.condition, is_there(thing))
-                none = exp.Not(this=exp.In(this=thing, query=held.subquery()))
-                yield self.choices.pick(("never", test.place), [(none, 1.0), (self.conditions.deny(test), 0.97)])
-            elif self.world.is_single(self.main.name, own.name):
+            through = {hop.right for hop in ways[own.name]}
+            inside = any(i < test.place and relation.name in through for i, relation in self.denied)
+            thing = self._thing() if own is self.main else None
+            solely = not test.negated and bool(_SOLELY & {token.folded for token in self.sentence.links.tokens})
+            if thing is not None and (solely or (test.never and test.negated)):
+                # Towns that never had a fair are those none of whose rows is one; "with only fairs", all of whose are.
+                so = self.conditions.deny(test) if test.negated else test.condition
+                other = self.conditions.deny(replace(test, never=True)) if solely else test.condition
+                none = exp.Not(this=self._held_by(thing, other))
+                whole = exp.and_(so.copy(), none) if solely else none
+                yield self.choices.pick(("never", test.place), [(whole, 1.0), (so, 0.97)])
+            elif thing is not None and joined and isinstance(test.condition, exp.In) and test.place not in hops:
+                each = (exp.EQ(this=plain(test.column), expression=v.copy()) for v in test.condition.expressions)
+                both = exp.and_(*(self._held_by(thing, one) for one in each))  # keepers with both, or with either
+                yield self.choices.pick(("both", test.place), [(both, 1.0), (test.condition, 0.97)])
+            elif not inside and self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:
-                through = {self.main.name, *(hop.right for hop in ways[own.name])}
-                inside = any(i < test.place and relation.name in through for i, relation in self.denied)
                 by_relation.setdefault((own.name, inside or test.negated), []).append(test)
         for _, relation in self.denied:  # "no visits in May" are none of these, rather than none and some
             if not any(no and relation.name in (n, *(h.right for h in ways[n])) for n, no in by_relation):
@@ -503,6 +551,18 @@ class Composer(Ranking):
         found.meta[JOINS] = True
         column = self.world.index.column(self.main.name, hop.left_column)
         return replace(test, column=column or test.column, condition=found)
+
+    def _rank_first(self, conditions: Sequence[exp.Expr]) -> exp.Expr:
+        """Return the condition that a row has the most of all in its group that fulfil others."""
+        *groups, most = self.firsts
+        best = select_of(QuerySpec(self.main.name, (), (most,), tuple(conditions), tuple(groups)), self.world.graph)
+        best.set("order", None)
+        return exp.In(this=exp.Tuple(expressions=[each.copy() for each in (*groups, most.this)]), query=best.subquery())
+
+    def _held_by(self, thing: exp.Expr, condition: exp.Expr) -> exp.Expr:
+        """Return the condition that some row of a thing fulfils another condition."""
+        held = exp.select(thing.copy()).from_(table_of(self.main.name)).where(condition, is_there(thing))
+        return exp.In(this=thing.copy(), query=held.subquery())
 
     def _thing(self) -> exp.Expr | None:
         """Return what alone is asked for, and has several rows."""
@@ -623,7 +683,7 @@ class Composer(Ranking):
         """Doubt columns of which more may be asked than that they are shown."""
         for k in [k for k, item in enumerate(self.sentence.items) if item.kind == "column"]:
             first = self.sentence.text(k).split()[0]
-            ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least")
+            ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least", "best", "worst")
             if ranks or (first in ("average", "total", "mean") and not (of_one or self.names_main or self.ordering)):
                 self.choices.doubt(0.5, f"{first} is a part of a name")  # `low_temp`, or the lowest of them
         if any(c.kind == "number" and c.words[-1] == "day" for c in self.shown):

@@ -55,7 +55,7 @@ class Conditions(Presence):
         sentence = self.sentence
         lists: list[list[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]] = []
         for i in list(sentence.of("value")):
-            column = self._column_of_value(i)
+            column = self._column_of_value(i) if sentence.text(i - 1) != "how" else None  # "how heavy" is no value
             if column is None:
                 continue
             meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
@@ -199,7 +199,12 @@ class Conditions(Presence):
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
         between = [w for (i, *_), (j, *_) in pairwise(listed) for w in self.sentence.words_between(i, j)]
         conditions = [self._equals(column, meant) for _, _, meant in listed]
-        self.joined |= "and" in between and not negated
+        if negated and column.scale and len(listed) > 1 and all(isinstance(c, exp.EQ) for c in conditions):
+            steps = [column.scale.index(c.expression.this) for c in conditions]
+            if all((step < steps[0]) is (steps[0] > 0) for step in steps[1:]):  # "not expensive, moderate or cheap"
+                listed, conditions, negated = listed[1:], conditions[1:], False
+                first = listed[0][0]
+        self.joined |= not negated and any(word.split()[0] == "and" for word in between)
         condition: exp.Expr
         if negated and len(listed) == 2 and not _JOINED.search(" ".join(between)):
             self.choices.doubt(0.6, "none of both, or the other")  # "not in Bern, in Basel"
@@ -400,7 +405,12 @@ class Conditions(Presence):
                     than = sentence.neighbour(k, -1, gap=1) if step < 0 else None
                     if than is not None and sentence.items[than].kind == "than" and not sentence.used[than]:
                         sentence.take(than)  # "above magnitude 5"
-                        comparison = Comparison(sentence.items[than].meanings[0][0], (meant.value,), meant.unit)
+                        sign, measured = sentence.items[than].meanings[0]
+                        known = dict(self.world.index.measured_by(measured or (), [column.relation.name]))
+                        self.choices.doubt(
+                            0.5 if measured and column not in known else 1.0, "of it, or of its opposite"
+                        )
+                        comparison = Comparison(sign, (meant.value,), meant.unit)
                         condition = self.compare(compared(column), comparison, column)
                     if self.world.graph.finds(column.relation.name, condition) is False:
                         self.choices.doubt(0.5, "a number that no row has")

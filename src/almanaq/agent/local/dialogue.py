@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -13,11 +14,13 @@ from sqlglot import exp
 from almanaq.agent.describe import describe
 from almanaq.agent.history import NO_DATA, Turn, TurnKind
 from almanaq.agent.linking.english import english
-from almanaq.agent.linking.words import fold
+from almanaq.agent.linking.words import fold, restore_apostrophes
+from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.reading import MOST_READINGS, Reading, read, with_ties
 from almanaq.agent.local.spec import QuerySpec
 from almanaq.agent.local.texts import is_searched
-from almanaq.agent.local.turns.followups import goes_on, last_query, merge
+from almanaq.agent.local.turns.followups import goes_on, last_query, merge, offered_search
+from almanaq.agent.local.turns.merging import put_right
 from almanaq.agent.local.turns.recall import recall
 from almanaq.agent.local.turns.references import PLACES, refers, turn_pattern
 from almanaq.agent.local.turns.shown import names_anything
@@ -52,6 +55,7 @@ _CHOICE = re.compile(
 _QUESTION_WORDS = frozenset("which what who whom whose where when why how".split())
 _BEGINNINGS = _QUESTION_WORDS | frozenset("list show give find number average total count top name".split())
 """Words that begin a question of its own."""
+_CLAUSE = re.compile(r"[^,.!;?]+[,.!;]+\s*(?:but |and )?(?=\w)", re.IGNORECASE)
 _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
 )
@@ -116,7 +120,9 @@ class LocalDialogue:
         self, question: str, catalog: Catalog, history: Sequence[Turn] = (), failures: Sequence[Failure] = ()
     ) -> Parsed:
         """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
-        question = turn_pattern("asides").sub("", question[:_LONGEST])
+        question = turn_pattern("asides").sub("", restore_apostrophes(question[:_LONGEST]))
+        while (said := _CLAUSE.match(question)) and small_talk(said[0]):  # "That sounds great, but …"
+            question = question[said.end() :]
         if failures:
             return Parsed("no_query")
         begun = [i for i, turn in enumerate(history, 1) if turn_pattern("restart").search(turn.question)]
@@ -155,12 +161,18 @@ class LocalDialogue:
     def _decide(self, question: str, world: World, history: Sequence[Turn]) -> Parsed:
         alone = read(question, world)
         best = alone[0] if alone else None
-        sure = best if best is not None and best.probability >= self._least(best, world) else None
+        sure = best if best is not None and self._is_answer(question, best, world) else None
         last = last_query(history, world)
         speaks_of = bool(history) and refers(question, history, world)
         names_row = sure is not None and self._names_its_row(sure, world)
+        of_row = names_row and last is not None and is_searched(world, world.catalog.relation(last.rows))
+        if of_row and history[-1].kind == "detail":  # "and Elm Lodge?" asks of it what was asked of another one
+            history = (*history[:-1], replace(history[-1], kind="new"))
+            last = last_query(history, world)
         refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
+        refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
+        lost &= offered_search(history, world) is None
         if last is None and not speaks_of and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
         if lost and speaks_of:  # "their" after "only the overdue ones", which was not understood, are those
@@ -169,17 +181,15 @@ class LocalDialogue:
         if last is not None:
             whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
             searched = is_searched(world, world.catalog.relation(last.rows))
-            if whole is None:
-                narrows = _is_part(question, world, searched=searched)
-            else:
-                narrows = searched and self._narrows(question, whole, world)
+            narrows = whole is None and _is_part(question, world, searched=searched)
+            narrows |= searched and best is not None and self._narrows(question, best, world)
             opens = not (refers_back or narrows or searched) and _may_go_on(question, last, world)
             merged = merge(question, history, world) if refers_back or narrows or opens else None
             merged = merged and with_ties(merged, world)
             if opens and merged is not None and whole is not None and merged.suql == whole.suql:
                 merged = None  # it says the same alone
-            if merged is not None and not (opens or lost) and merged.probability >= self._least(merged, world):
-                kind: TurnKind = "detail" if "detail" in merged.reasons else "new"
+            if merged is not None and not (opens or lost) and self._is_answer(question, merged, world):
+                kind: TurnKind = "detail" if of_row or "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
             if merged is not None:
                 alone = [merged, *(reading for reading in alone if reading.suql != merged.suql)]
@@ -188,7 +198,8 @@ class LocalDialogue:
             return self._offer(question, alone, world)
         idle = sure is not None and _searches(sure, world) and bool(sure.unused) and not sure.spec.conditions
         if sure is not None and not idle and (tied := with_ties(sure, world)) is not None:
-            return Parsed("query", tied.suql, remarks=tied.notes, unused=tied.unused)
+            kind = "detail" if of_row else "new"
+            return Parsed("query", tied.suql, kind=kind, remarks=tied.notes, unused=tied.unused)
         return self._offer(question, alone, world)
 
     def _answer_first(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:
@@ -211,22 +222,25 @@ class LocalDialogue:
     def _narrows(self, question: str, best: Reading, world: World) -> bool:
         """Return whether a turn that is clear alone narrows the search before it: "is there anything cheap?".
 
-        It does unless it asks in whole: by a word that begins a question, or by a noun with several conditions.
+        It does unless it asks in whole: by a word that begins a question, or a noun, with several conditions.
         """
         if not _searches(best, world) or best.spec.gives_figures or self._names_its_row(best, world):
             return False
-        first, names = _opening(question, world)
-        return first not in _BEGINNINGS and not (names and len(best.spec.conditions) > 1)
+        asks = _opening(question, world)[0] in _BEGINNINGS
+        first, names = _opening(question, world, searched=asks)
+        few = len(best.spec.conditions) < 2
+        return few and first in _QUESTION_WORDS and not names if asks else few or not names
 
     def _names_its_row(self, reading: Reading, world: World) -> bool:
         """Return whether a reading is about a row that the question calls by its name."""
         columns = [world.column_of(each) for each in reading.spec.conditions if isinstance(each, exp.EQ)]
         return any(c is not None and c is world.index.name_of(c.relation) for c in columns)
 
-    def _least(self, reading: Reading, world: World) -> float:
-        """Return the probability from which a reading is the answer."""
+    def _is_answer(self, question: str, reading: Reading, world: World) -> bool:
+        """Return whether a reading is sure enough to be the answer."""
         searched = _searches(reading, world) and not reading.spec.groups
-        return min(_SEARCHED, self._confidence) if searched else self._confidence
+        least = min(_SEARCHED, self._confidence) if searched else self._confidence
+        return reading.probability >= least and not (searched and _misses_its_point(question, reading, world))
 
     def _offer(self, question: str, found: Sequence[Reading], world: World) -> Parsed:
         """Return the readings that may be meant, or why there is none."""
@@ -287,9 +301,18 @@ def _opening(question: str, world: World, *, searched: bool = False) -> tuple[st
     return links.tokens[0].folded if links.tokens else "", names
 
 
+def _misses_its_point(question: str, reading: Reading, world: World) -> bool:
+    """Return whether a search leaves out a place, "in Atlantis", or what is asked of no rows: "who invented sushi?"."""
+    words = [token.folded for token in world.link(question).tokens]
+    unused = {*fold(" ".join(reading.unused)).split()} - english().silent - search_words().ignored
+    names = search_words().entity_words & {*words} or _opening(question, world, searched=True)[1]
+    placed = (w for before, w in itertools.pairwise(words) if before in ("in", "near", "around", "at"))
+    return (bool(unused) and (words[0] in ("what", "when", "why", "how") and not names)) or bool(unused & {*placed})
+
+
 def _unknown(question: str, world: World) -> list[str]:
     """Return the words of a question that mean nothing here."""
-    silent = english().silent
+    silent = english().silent | search_words().ignored | search_words().quality
     return [word for word in dict.fromkeys(world.link(question).unknown) if fold(word) not in silent][:_WORDS_KEPT]
 
 

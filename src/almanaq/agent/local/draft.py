@@ -9,9 +9,10 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
+from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, value_key
+from almanaq.agent.linking.words import is_plural, is_verb_form, value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -54,6 +55,7 @@ class Draft:
         self.counts = self.distinct = self.names_main = self.of_each = False
         self.ordering: list[LinkedColumn] = []
         self.denied: list[tuple[int, Relation]] = []
+        self.firsts: list[exp.Expr] = []
         self.searches = is_searched(world, main)
         self.wishes: list[tuple[LinkedColumn, Phrase]] = []
 
@@ -68,9 +70,12 @@ class Draft:
                 continue  # "growers who" names them twice
             elif span.kind in ("table", "noun") and span.how not in ("", "row") and span.sureness < 1:
                 only = len(self.world.catalog.relations) == 1 and span.how in ("part", "described", "unnamed")
+                only |= span.how in ("part", "described") and span.meanings == (self.main,)
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 unnamed = _ALONE if only and self._only_noun(span) else _UNNAMED
-                unnamed = _SAID_AGAIN if any(each.last == span.first for each in said) else unnamed  # "staff members"
+                again = any(each.last == span.first for each in said)  # "staff members", but not "senate votes"
+                again = again and not english().sums((self.sentence.links.tokens[span.last - 1].stem,))
+                unnamed = _SAID_AGAIN if again else unnamed
                 self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
@@ -123,7 +128,8 @@ class Draft:
             kinds = opening.how == "plural" or (opening.kind == "column" and getattr(meant[0], "kind", "") == "boolean")
             self.names_main |= kinds and any(getattr(c, "relation", None) is self.main for c in meant)  # "the admins"
         for i, relation in self._tables():
-            if self.world.is_single(self.main.name, relation.name):
+            one = self.world.is_single(self.main.name, relation.name)
+            if relation is self.main or (one and not self.world.is_single(relation.name, self.main.name)):
                 continue
             before = sentence.neighbour(i, -1, gap=4, over=("by",))  # "are not used by any document"
             if before is not None and self.main in sentence.items[before].meanings:
@@ -131,6 +137,13 @@ class Draft:
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
                 sentence.take(before, i, *(k for k in range(before, i) if sentence.items[k].kind == "by"))
                 self.denied.append((i, relation))
+        for i in list(sentence.of("not")) if self.names_main else []:  # "animals that have never visited"
+            k = next((k for k in range(i + 1, len(sentence.items)) if sentence.text(k) not in ("been", "yet")), i)
+            done = [r for r in self.world.details_of(self.main) if share_root(sentence.text(k), relation_words(r)[-1])]
+            if done and is_verb_form(sentence.text(k)) and all(s.kind == "silent" for s in sentence.items[k + 1 :]):
+                sentence.take(i, k)
+                self.extra.append(self._member(done[0], (), wanted=False))
+                self.choices.doubt(0.85, f"{sentence.text(k)} says that there are {done[0].name}")
 
     def _member(
         self, relation: Relation, tests: Sequence[exp.Expr], *, wanted: bool = True, having: exp.Expr | None = None
@@ -196,7 +209,9 @@ class Draft:
         named = self.world.index.name_of(self.main)
         columns = self.world.columns(self.main.name)
         timely = any(c.kind == "date" or c.words in (("year",), ("day",), ("date",)) for c in columns)
-        return timely and named.words == ("name",) and named.distinct > 1 and not named.names_rows
+        repeats = 1 < named.distinct <= (self.main.rows or 0) / 2 and not named.names_rows and named.words == ("name",)
+        called = (c for c in columns if c.is_identifier and {*c.words} & {*relation_words(self.main)})
+        return timely and repeats and not any(map(self.world.is_unique, called))  # an `animal_no` tells two Rexes apart
 
     def _check_sums(self, column: LinkedColumn) -> None:
         """Raise NotComposed where figures of a column would lose rows of its relation, or count some twice."""

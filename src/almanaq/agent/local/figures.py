@@ -111,7 +111,9 @@ class Figures(Defined):
                 kind, k = "table", k + 1
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
-            held = [t.column for t in self.conditions.tests if t.place == k and kind == "hold"]
+            texts = [(t, sentence.items[t.place]) for t in self.conditions.tests if k in (t.place, t.place - 1)]
+            opens = [(t, sentence.links.tokens[item.first].stem) for t, item in texts if item.kind == "hold"]
+            held = [t.column for t, word in opens if t.place == k or word in t.column.words]
             own = bool(held) and held[0].words[-1:] == relation_words(self.main)[-1:]
             if held and not own and not self.world.is_unique(held[0]):
                 self.choices.doubt(0.5, "rows or different texts")
@@ -148,7 +150,11 @@ class Figures(Defined):
         """
         columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
         tally = next((c for c in columns if c.tallies or (pieces and "quantity" in c.roles)), None)
-        named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in self.sentence.items)
+        acts = pieces and {"did", "does"} & {token.folded for token in self.sentence.links.tokens}
+        said = [item for item in self.sentence.items if item.kind != "silent"][
+            : -1 if acts else None
+        ]  # "did Per order"
+        named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in said)
         if tally is None or named:
             return count()
         return self.choices.pick("tally", [(aggregate("SUM", tally), 1.0), (count(), 0.97)])
@@ -328,6 +334,8 @@ class Figures(Defined):
             if span.how == "part" and column.is_measurable:
                 self.choices.doubt(0.2, "groups of an amount that a part of its name names")  # "month" of `fee_month`
             sentence.take(k)
+            if sentence.text(k - 1) == "per" and self.measures and column.words == relation_words(self.main):
+                self.choices.doubt(0.5, f"for each {column.name}, or each row")
             if column.is_measurable and f"{sentence.text(k)}s" == column.name and sentence.text(k - 1) == "per":
                 self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
             self._add_group(column)

@@ -6,12 +6,14 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 from almanaq.agent.linking.columns import relation_words
+from almanaq.agent.linking.english import SPELLED
 from almanaq.agent.linking.words import Token, singular, stems, word_set
 from almanaq.suql.catalog.relations import Catalog
+from almanaq.text.words import without_small
 
 PACKS = (("almanaq.sample", "places.toml", "concepts.toml"),)
 """Where packs are: a package, and its files of words and of what texts are read for."""
@@ -65,11 +67,17 @@ def _packs() -> tuple[Domain, ...]:
             each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
         }
         parts = ((name, part, each) for part in ("weak", "ask_not", "ask") for name, each in known.items())
-        matters = {stems(said): (name, part != "ask_not") for name, part, each in parts for said in each.get(part, ())}
+        matters = {
+            without_small(stems(said)): (name, part != "ask_not")
+            for name, part, each in parts
+            for said in each.get(part, ())
+        }
         found.append(Domain(serving=data["serving"], matters=matters, **lists))
     return tuple(found)
 
 
+_LONGEST_MATTER = 5
+"""Words of the longest run that asks for a matter."""
 AMOUNT = "amount"
 """The label of amounts that nothing structured took, which a wish may hold."""
 
@@ -101,6 +109,27 @@ class TokenUse:
         """Return token i in lower case, "" outside the question."""
         return self.tokens[i].folded if 0 <= i < len(self.tokens) else ""
 
+    @cached_property
+    def in_matters(self) -> frozenset[int]:
+        """The places of words that ask for a matter together: "little ones", though each says nothing."""
+        said = [token.stem for token in self.tokens]
+        runs = ((i, k) for i in range(len(said)) for k in range(i + 2, min(i + _LONGEST_MATTER, len(said)) + 1))
+        known = ((i, k) for i, k in runs if without_small(said[i:k]) in self.domain.matters and self.free(i, k))
+        return frozenset(at for i, k in known for at in range(i, k) if self.folded(at) not in search_words().quality)
+
+    def tells(self, i: int) -> bool:
+        """Return whether word i stands where the asker tells of people, and wants or denies nothing."""
+        words = search_words()
+        first = next((k + 1 for k in range(i, -1, -1) if self._parts(k)), 0)
+        last = next((k for k in range(i, len(self.tokens)) if self._parts(k)), len(self.tokens))
+        said = [self.folded(k) for k in range(first, last)]
+        said = said[next((k for k, word in enumerate(said) if word not in words.leading), 0) :]
+        return bool(said) and said[0] in words.tellers and not (words.wanting | words.negations).intersection(said)
+
+    def _parts(self, i: int) -> bool:
+        """Return whether word i ends a part of a turn that tells something of its own."""
+        return self.folded(i) in (*".,;:!?", "so", "but", "because", "where", "which", "that")
+
     def stem(self, i: int) -> str:
         """Return the stem of token i, "" outside the question."""
         return self.tokens[i].stem if 0 <= i < len(self.tokens) else ""
@@ -115,6 +144,10 @@ class SearchWords:
     """The word lists of `search.toml`, whose comments say what each is."""
 
     ignored: frozenset[str]
+    tellers: frozenset[str]
+    wanting: frozenset[str]
+    unable: frozenset[str]
+    leading: frozenset[str]
     glue: frozenset[str]
     entity_words: frozenset[str]
     quality: frozenset[str]
@@ -130,7 +163,7 @@ class SearchWords:
 
     def is_adjective(self, word: str) -> bool:
         """Guess whether a word is an adjective, by a short list and by its ending."""
-        if word in self.not_adjectives:
+        if word in self.not_adjectives or word.endswith("ment"):
             return False
         return word in self.adjectives or word.endswith(self.adjective_endings)
 
@@ -188,7 +221,7 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
                 break
             k += 1
         said = (k for k in range(i, last) if content(use, k) and use.used[k] != AMOUNT)
-        if any(use.stem(k) not in use.domain.empty for k in said):
+        if any(use.stem(k) not in use.domain.empty and use.folded(k) not in search_words().moving for k in said):
             yield i, last
         i = last
 
@@ -198,8 +231,8 @@ def content(use: TokenUse, i: int) -> bool:
     if not use.free(i, i + 1):
         return False
     folded, words = use.folded(i), search_words()
-    cues = words.owning | words.negations | words.glue | words.quality | words.ignored
-    if i < len(use.used) and use.used[i] == AMOUNT:
+    cues = words.owning | words.negations | words.unable | words.glue | words.quality | words.ignored
+    if (i < len(use.used) and use.used[i] == AMOUNT) or i in use.in_matters:
         return True
     return folded not in cues and folded not in use.domain.serving and folded[:1].isalnum()
 
@@ -213,8 +246,12 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     said = {use.folded(k) for k in range(first, last) if use.stem(k) not in use.domain.empty}
     dish = not said.isdisjoint(use.domain.foods)
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
+    matter = _longest_run(words, use.domain)
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
-    dish = dish and not search_words().is_adjective(use.folded(first))
+    dish = dish and not search_words().is_adjective(use.folded(first)) and not matter
+    cue = "serve" if dish and cue == "can" else cue  # "where can I get dosa?"
+    if not wanted and use.domain.matters.get(("no", *matter), ("", False))[1]:
+        wanted = True  # "without gluten" asks for what has none
     praised = opening == first and use.folded(first - 1) in search_words().quality
     cue = cue or ("with" if praised or (use.partial and first == 0) else "")
     if cue == "with" and praised:
@@ -224,11 +261,24 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
         verb, rest = use.folded(first), words[len(use.folded(first)) :]
         verb = verb if use.folded(first - 1) == "they" else singular(verb)
         return Phrase(first, last, words, f"does this {noun} {verb}{rest}?", wanted, dish)
-    told = "i we" if matter_of(words, use.domain) else "i we i'm we're"
+    told = "i we" if matter else "i we i'm we're"
     if not cue and use.folded(first - 1) in told.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
+    of_company = cue in ("", "for", "with") and _names_company(use, said)
+    denied = not (wanted or dish)  # what no text is read for is denied by none
+    if use.domain.matters and not matter and (of_company or denied or use.tells(first)):
+        return None
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
+
+
+def _names_company(use: TokenUse, said: set[str]) -> bool:
+    """Return whether words say only for whom or when: "for a business lunch" asks for nothing that texts tell."""
+    company, words = use.domain.occasions | use.domain.companions, search_words()
+    others = [word for word in said if not _stem_in(word, company)]
+    beside = words.glue | words.ignored | SPELLED.keys()
+    told = all(word in beside or word.isdigit() or words.is_adjective(word) for word in others)
+    return len(others) < len(said) and told
 
 
 def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
@@ -238,7 +288,7 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
         word = use.folded(k)
         if (use.used[k] not in (None, "not") and word != "one") or word in ("recommend", "suggest", "find"):
             break  # "can you recommend" says nothing of the row
-        if word in words.negations:
+        if word in words.unable or (word in words.negations and word != "stand"):
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
         elif word == "for" and use.folded(k - 1) in words.seeking:
@@ -251,7 +301,7 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = "with" if word in words.owning else use.domain.serving.get(word, word)
         elif not cue and word in ("could", "should") and use.folded(k + 1) in ("i", "we", "you"):
             cue = "can"
-        elif word not in words.glue | words.ignored | words.quality:
+        elif word not in words.glue | words.ignored | words.quality | words.negations:
             break
     return cue, wanted
 
@@ -264,9 +314,14 @@ def _address_reader(text: str) -> str:
 
 def matter_of(words: str, domain: Domain) -> tuple[str, bool] | None:
     """Return the matter that words ask for and whether for it, not its opposite: that of the longest run of words."""
+    return domain.matters.get(_longest_run(words, domain))
+
+
+def _longest_run(words: str, domain: Domain) -> tuple[str, ...]:
+    """Return the stems of the longest run of words that ask for a matter; () where none do."""
     said = stems(words)
-    runs = (said[i : i + size] for size in range(len(said), 0, -1) for i in range(len(said) - size + 1))
-    return next((domain.matters[run] for run in runs if run in domain.matters), None)
+    runs = (without_small(said[i : i + n]) for n in range(len(said), 0, -1) for i in range(len(said) - n + 1))
+    return next((run for run in runs if run in domain.matters), ())
 
 
 def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) -> str | None:

@@ -101,6 +101,8 @@ class Presence:
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
         fits_word = chosen.kind == "text" or not word.startswith(("who", "where"))
         named = word.startswith("who") and any(item.kind != "silent" for item in self.sentence.items[1:i])
+        of_what = self.sentence.links.question.rstrip(" ?").endswith((" of", " for", " with"))
+        answers["what"] = chosen.kind == "text" or not of_what  # "what was he convicted of" asks for no day
         if role == "shown" and not answers.get(word, fits_word or named):
             self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not (asked or doers):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -85,6 +87,10 @@ class Ranking(Figures):
         if k is not None and meant.extreme in ("most", "least"):
             after = sentence.items[k]
             rows = after.kind == "noun" and after.how == "row"
+            others = () if self.names_main or after.kind != "table" or self.main in after.meanings else after.meanings
+            if any(self.world.is_single(self.main.name, r.name) for r in others):  # "who has the most books", of loans
+                rows = True
+                self.choices.doubt(0.6, "each row is one of them")
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
                 self._count_rows()
@@ -145,7 +151,8 @@ class Ranking(Figures):
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
-            alone = sentence.items[i].how == "either" and sentence.items[i + 1].kind in ("and", "value")
+            beside = {sentence.items[i - 1].how, *(item.kind for item in sentence.items[i + 1 : i + 2])}
+            alone = sentence.items[i].how == "either" and bool(beside & {"verb", "and", "value"})
             if alone and sentence.text(i - 1) not in ("", "is", "are", "was", "were", "there", "has", "have", "had"):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             acts = by_number and self._take_act(i + 1)  # "most requested pages"
@@ -155,7 +162,7 @@ class Ranking(Figures):
             else:
                 sentence.used[i] = False
             return
-        self._rank_rows_or_groups(column, down, meant)
+        self._rank_rows_or_groups(column, down, meant, by_name=target is not None)
 
     def _take_act(self, k: int) -> bool:
         """Use a word that only says what was done to things, and return whether there is one."""
@@ -250,14 +257,26 @@ class Ranking(Figures):
         self.measures.append(aggregate("MAX" if down else "MIN", column))
         return True
 
-    def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative) -> None:
+    def _rank_rows_or_groups(self, column: LinkedColumn, down: bool, meant: Superlative, *, by_name: bool) -> None:
         """Rank rows by a column; groups, by the sum or mean of it, where a kind of rows is asked for."""
         if not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         if self.groups:  # "largest population per country"
-            self.measures.append(aggregate("MAX" if down else "MIN", column))
-            if self.names_main or any(s.kind == "table" and self.main in s.meanings for s in self.sentence.items):
+            versus, items = bool(self.conditions.versus), self.sentence.items
+            lots = versus and column.sums is not False and meant.extreme in ("most", "least")  # "did A or B lose more"
+            most = aggregate("SUM" if lots else "MAX" if down else "MIN", column)
+            called = any(s.kind == "superlative" and n.kind in ("value", "noun") for s, n in pairwise(items))
+            rows = self.names_main or called or any(s.kind == "table" and self.main in s.meanings for s in items)
+            if rows and not (by_name or versus or meant.offset or (meant.limit or 1) > 1):
+                # "The dearest hat of each maker" is a hat; "the highest price of hats of each maker", a price.
+                if self.choices.pick("first of each", [("rows", 1.0), ("figures", 0.7)]) == "rows":
+                    self.firsts, self.names_main, self.ordering = [*self.groups, most], True, [column]
+                    self.shown = [*filter(None, map(self.world.column_of, self.groups)), *self.shown]
+                    self.groups = []
+                    return
+            elif rows:
                 self.choices.doubt(0.5, "the rows that rank first in each group")
+            self.measures.append(most)
             return
         subject = self._subject()
         kind = subject[1] if subject is not None else None
@@ -375,8 +394,9 @@ class Ranking(Figures):
         for i in list(sentence.of("than")):
             sign, measured = sentence.items[i].meanings[0]
             before, after = sentence.neighbour(i, -1, gap=2), sentence.neighbour(i, 1, gap=2)
-            step = next((t for t in self.conditions.tests if t.place == after and t.column.scale), None)
-            if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate"
+            beside = before if after is None and sign in (">=", "<=") else after
+            step = next((t for t in self.conditions.tests if t.place == beside and t.column.scale), None)
+            if step is not None and isinstance(step.condition, exp.EQ):  # "no more than moderate", "moderate at most"
                 self.conditions.tests.remove(step)
                 sentence.take(i)
                 condition = on_scale(step.column, sign, step.condition.expression.this)
@@ -390,8 +410,8 @@ class Ranking(Figures):
             if left is None or after is None:
                 continue
             if self._is_column(after):
-                kind = left.kind
-                right = self.conditions.column(after, lambda c, kind=kind: c.kind == kind, "than")  # type: ignore[misc]
+                unlike = partial(lambda own, c: c.kind == own.kind and c is not own, left)
+                right = self.conditions.column(after, unlike, "than")
                 if right is not None:
                     sentence.take(i, after, *([before] if before is not None else []))
                     self.extra.append(signs[sign](this=compared(left), expression=compared(right)))

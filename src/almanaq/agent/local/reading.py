@@ -331,6 +331,9 @@ def _mains(links: Links, cover: Sequence[Span], world: World) -> list[tuple[Rela
     counts = any(map(is_verb_form, unsaid)) and any(span.kind == "count" for span in cover)  # "how many were recorded"
     if not named and len({relation.name for relation in held}) == 1 and counts:
         candidates += (r for r in world.details_of(held[0]) if len(world.graph.ways(r.name)[held[0].name]) == 1)
+    ranks = {r.name for r in named} if any(span.kind == "superlative" for span in cover) else {*()}
+    ties = (r for r in world.catalog.relations if sum(world.is_single(r.name, each) for each in ranks - {r.name}) > 1)
+    candidates += [r for r in ties if r not in candidates]  # loans, for the reader with the most books
     scored = []
     for relation in candidates:
         explained = sum(

@@ -199,7 +199,8 @@ def wishes_of(sentence: Sentence, world: World, main: Relation, partial: bool) -
         inside = range(item.first, item.last)
         asked = any(phrase.first <= k < phrase.last for phrase in found for k in inside)
         said = (use.folded(k) in empty or use.stem(k) in use.domain.empty for k in inside)
-        if asked or (item.kind == "unknown" and all(said)):
+        told = bool(use.domain.matters) and item.kind in ("unknown", "number") and use.tells(item.first)
+        if asked or told or (item.kind == "unknown" and all(said)):
             sentence.take(i)
     return [(column, phrase) for phrase in found if (column := prose_for(world, main, phrase)) is not None]
 

@@ -17,6 +17,7 @@ import tempfile
 import weakref
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -58,6 +59,7 @@ UNREAD = {  # files of data that are none of these, and what to do with them
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 KNOWN = ", ".join((*ENDINGS, *(f".csv{ending}" for ending in COMPRESSIONS)))
 STDIN = "-"
+INDEX_FORMAT = "almanaq-table-index"  # an index of tables says so in its manifest
 _PARTITION = re.compile(r"[^=]+=[^=]*")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # as Spark and its like write NULL
 _PART = re.compile(r"part[-_.]?\d.*|\d+", re.IGNORECASE)  # what Spark and its like call the files of one table
@@ -257,7 +259,7 @@ def _find_oddity(path: Path, *, named: bool = False) -> str:
 
 
 def _list_folders(folder: Path, problems: list[str]) -> list[Path]:
-    """Return the sub-folders of a folder, by name; hidden ones are left out, links are reported."""
+    """Return the sub-folders of a folder, by name; links are reported, hidden ones and indexes of tables left out."""
     with os.scandir(folder) as entries:
         inner = sorted((e.name, e.is_symlink()) for e in entries if not e.name.startswith(".") and os.path.isdir(e))
     problems += [
@@ -265,7 +267,13 @@ def _list_folders(folder: Path, problems: list[str]) -> list[Path]:
         for name, linked in inner
         if linked
     ]
-    return [folder / name for name, linked in inner if not linked]
+    return [folder / name for name, linked in inner if not linked and not _is_index(folder / name)]
+
+
+def _is_index(folder: Path) -> bool:
+    with suppress(OSError), (folder / "manifest.json").open("rb") as file:
+        return INDEX_FORMAT.encode() in file.read(_FIRST_LINE)
+    return False
 
 
 def _report_deeper(place: Path) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ _DEEPEST = 8
 _LEAST_NAMED, _ALIKE = 3, 0.9  # fewer objects in one are as likely parts of settings
 _MOST_EXAMPLES = 3
 _LONGEST_BEGINNING = 1 << 20
+_LONGEST_SHOWN = 60
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -35,6 +36,7 @@ class Records:
     notes: tuple[str, ...] = ()
     whole: Record | None = None  # the object that the file is, where that may be a row among those of other files
     tables: Mapping[str, list[Record]] = field(default_factory=dict)  # lists side by side in it; then `rows` is empty
+    faults: tuple[str, ...] = ()  # those of the notes that hold however the file is read
 
 
 @dataclass(slots=True)
@@ -47,8 +49,34 @@ class RecordTable:
     parent: tuple[str, str, str] | None = None  # of a child: its own column, the parent's name and column
 
 
+class _Decoder(json.JSONDecoder):
+    """Reads JSON, and keeps some keys that an object holds twice: Python gives the last value, and says nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(object_pairs_hook=self._build)
+        self.place = ""  # of the value that is read
+        self.twice: list[str] = []
+
+    def _build(self, pairs: list[tuple[str, Any]]) -> Record:
+        built = {intern(key): value for key, value in pairs}  # values come with keys of their own, however long
+        if len(built) < len(pairs) and len(self.twice) < _MOST_EXAMPLES:
+            key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+            self.twice.append(f"{self.place}, {key!r} in {json.dumps(built)[:_LONGEST_SHOWN]}")
+        return built
+
+
 def read_json(path: Path, name: str) -> Records:
     """Return the objects of a JSON file in any of the forms; raises SourceError where it holds none."""
+    decoder = _Decoder()
+    found = _read(path, name, decoder)
+    if decoder.twice:
+        said = "; ".join(decoder.twice)
+        found.faults = (f"{name}: of a key that is twice in an object the last value is read, as at {said}",)
+    found.notes = found.faults + found.notes
+    return found
+
+
+def _read(path: Path, name: str, decoder: _Decoder) -> Records:
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise SourceError(
@@ -61,16 +89,16 @@ def read_json(path: Path, name: str) -> Records:
         raise SourceError(f"{name} is empty: JSON Lines need one object per line")
     by_lines = not name.lower().split(".", 1)[-1].startswith("json.") and not name.lower().endswith(".json")
     if by_lines or (second and not _parse_line(first)[1]):
-        return _read_lines(path, name)
+        return _read_lines(path, name, decoder)
     try:
-        return _read_document(path, name)
+        return _read_document(path, name, decoder)
     except SourceError:
         if len(first) < _LONGEST_BEGINNING or not first.startswith("{"):
             raise
-        return _read_lines(path, name)  # of objects so long that the first was not seen whole
+        return _read_lines(path, name, decoder)  # of objects so long that the first was not seen whole
 
 
-def _read_lines(path: Path, name: str) -> Records:
+def _read_lines(path: Path, name: str, decoder: _Decoder) -> Records:
     """Read one object per line; lines that hold none are left out and counted, unless all do."""
     found = Records()
     faults: list[str] = []
@@ -79,7 +107,8 @@ def _read_lines(path: Path, name: str) -> Records:
         for number, line in enumerate(until_cancelled(lines), start=1):
             if not line.strip():
                 continue
-            value, fault = _parse_line(line)
+            decoder.place = f"line {number}"
+            value, fault = _parse_line(line, decoder.decode)
             if fault:
                 count += 1
                 faults += [f"line {number}: {fault}"] if count <= _MOST_EXAMPLES else []
@@ -93,21 +122,20 @@ def _read_lines(path: Path, name: str) -> Records:
     return found
 
 
-def _parse_line(line: str) -> tuple[Any, str]:
+def _parse_line(line: str, decode: Callable[[str], Any] = json.loads) -> tuple[Any, str]:
     try:
-        value = json.loads(line)
+        value = decode(line)
     except (ValueError, RecursionError) as error:
         return None, f"not JSON ({error})"
     if not isinstance(value, dict):
         return None, f"one object per line, not a {type(value).__name__}"
-    # Each value comes with keys of its own, as long as they may be.
-    return {intern(key): inner for key, inner in value.items()}, ""
+    return value, ""
 
 
-def _read_document(path: Path, name: str) -> Records:
+def _read_document(path: Path, name: str, decoder: _Decoder) -> Records:
     """Read a file that is one JSON value, or objects one after another."""
     try:
-        value = _parse_values(path.read_text(encoding="utf-8-sig", errors="replace"))
+        value = _parse_values(path.read_text(encoding="utf-8-sig", errors="replace"), decoder)
     except (ValueError, RecursionError) as error:  # also a number of thousands of digits, or lists too deep
         why = f"{error.msg}: char {error.pos:,}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise SourceError(f"{name} is not JSON ({why}): fix it there, or write one object per line") from error
@@ -144,12 +172,12 @@ def _take_records(values: list[Any]) -> list[Record]:
     return [each for each in values if isinstance(each, dict)]
 
 
-def _parse_values(text: str) -> Any:
+def _parse_values(text: str, decoder: _Decoder) -> Any:
     """Return the value of a JSON text; of several objects one after another, a list.
 
     Arrays are read value by value: Ctrl-C would wait for one call over all of a large file.
     """
-    decode, at = json.JSONDecoder().raw_decode, _skip_space(text, 0)
+    at = _skip_space(text, 0)
     if not text.startswith(("[", "{"), at):
         return json.loads(text)
     array = text[at] == "["
@@ -159,9 +187,9 @@ def _parse_values(text: str) -> Any:
         raise_if_cancelled()
         if not array and text[at] != "{":
             raise json.JSONDecodeError("Extra data", text, at)
-        value, at = decode(text, at)
-        # Each value comes with keys of its own, as long as they may be.
-        values.append({intern(key): inner for key, inner in value.items()} if isinstance(value, dict) else value)
+        decoder.place = f"char {at:,}"
+        value, at = decoder.raw_decode(text, at)
+        values.append(value)
         at = _skip_space(text, at)
         if array and not (closed := text.startswith("]", at)):
             if not text.startswith(",", at):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from almanaq.values import parse_number
@@ -258,7 +259,7 @@ def find_subtotals(rows: Sequence[Row]) -> list[LeftOut]:
 
 
 def split_tables(rows: Sequence[Numbered]) -> list[list[Numbered]]:
-    """Return the rows of each table of a sheet: blank rows lie between them, and each has a header of its own."""
+    """Return the rows of each table of a sheet: blank rows or columns lie between them, each has its own header."""
     blocks: list[list[Numbered]] = []
     for number, row in rows:
         if _filled(row):
@@ -275,7 +276,19 @@ def split_tables(rows: Sequence[Numbered]) -> list[list[Numbered]]:
             tables[-1] += block
         else:
             tables.append(block)
-    return tables
+    return [part for table in tables for part in _split_beside(table)]
+
+
+def _split_beside(table: list[Numbered]) -> list[list[Numbered]]:
+    """Return the tables that stand side by side: behind an empty column, the name of the first column comes again."""
+    used = sorted({at for _, row in table for at in _filled(row)})
+    for at in (at for before, at in pairwise(used) if at > before + 1):
+        cut = [[(n, row[part]) for n, row in table if _filled(row[part])] for part in (slice(at), slice(at, None))]
+        heads = [next((row for _, row in part if len(_filled(row)) > 1), ()) for part in cut]
+        first, again = (next((row[i] for i in _filled(row)), None) for row in heads)
+        if _is_label(first) and first == again:
+            return [cut[0], *_split_beside(cut[1])]
+    return [table]
 
 
 def _begins_table(body: Sequence[Row], before: Sequence[Numbered]) -> bool:

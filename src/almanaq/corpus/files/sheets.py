@@ -47,7 +47,7 @@ class SheetTable:
 def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[SheetTable]:
     """Return the sheets of a workbook that hold rows as tables, named after `stem`; a `header` of None is guessed."""
     try:
-        from python_calamine import CalamineError, CalamineWorkbook
+        from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
     except ImportError as error:
         raise MissingExtraError("python-calamine", "xlsx", f"the workbook {path.name}") from error
     try:
@@ -59,6 +59,7 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
             )
         workbook = CalamineWorkbook.from_path(str(path))
         details = _read_details(path)
+        hidden = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
         read = {name: _read_rows(workbook.get_sheet_by_name(name), details.get(name)) for name in workbook.sheet_names}
     except (CalamineError, OSError, ValueError, zlib.error, NotImplementedError) as error:  # of damaged archives, too
         why = first_line(error)
@@ -68,7 +69,9 @@ def read_workbook(path: Path, stem: str, header: bool | None = None) -> list[She
         where = f"{path.name}, sheet {name!r}"
         found = [_find_table(where, name, part, header) for part in shape.split_tables(rows)]
         if len(found) > 1:
-            notes.append(f"holds {len(found)} tables, with blank rows between them")
+            notes.append(f"holds {len(found)} tables, with blank rows or columns between them")
+        if name in hidden:
+            notes.append("is hidden in the workbook, and a table all the same")
         if found:
             found[0] = replace(found[0], notes=tuple(f"{where}: {note}" for note in notes) + found[0].notes)
         sheets += found
@@ -158,6 +161,10 @@ def _find_table(where: str, name: str, rows: list[Numbered], header: bool | None
     if named and joined is None and 2 * sum(map(shape.is_filled, table[0])) < len(used):
         notes.append(f"{where}: its first row names fewer than half of its columns: is it a form rather than a table?")
     names = joined or (tuple("" if v is None else str(v) for v in table[0]) if named else number_columns(len(used)))
+    gaps = [i for i in range(2, len(used) - 1) if used[i] > used[i - 1] + 1]
+    if named and gaps:
+        after = ", ".join(repr(names[i]) for i in gaps)
+        notes.append(f"{where}: a column before {after} is empty: if another table begins there, give it its own sheet")
     head = 2 if joined is not None else int(named)
     units = shape.read_units(table[head:]) if named else None
     if units is not None:

@@ -16,7 +16,7 @@ import duckdb
 
 from almanaq.corpus.inference import LoadReport
 from almanaq.engines import interruption
-from almanaq.engines.common import mark_views
+from almanaq.engines.common import Derived, mark_derived
 from almanaq.engines.duckdb.catalog import CHANGE_ROWS, LISTS_TABLES, CatalogReader, read_session
 from almanaq.engines.duckdb.frames import as_arrow
 from almanaq.engines.duckdb.language import DuckDBLanguage
@@ -30,6 +30,8 @@ _OF_ONE = frozenset(["schema", "search_path", "progress_bar_time", "enable_progr
 """Settings of a connection that change no rows."""
 _REGISTERED = "registered"
 """The schema of tables that were added to a source, in the database of our own."""
+_GENERATED = """SELECT table_catalog, table_schema, table_name, column_name, generation_expression
+FROM information_schema.columns WHERE table_catalog = $1 AND is_generated = 'ALWAYS'"""
 _LOCK = (
     "TimeZone = 'UTC'",
     "enable_external_access = false",
@@ -50,6 +52,7 @@ class Loaded:
         origins: by `"schema"."name"` of a table, the file that it was read from and how that is written.
         catalog: what the tables hold as it was read once, before a schema file is applied; None: to be read.
         lasting: whether reading it again would give the same; not where a part was left out for want of time.
+        derived: what is made of other columns, where DuckDB does not know it.
         made: rows by (schema, name) of every relation, where all are tables made by loading alone; None: unknown.
     """
 
@@ -60,6 +63,7 @@ class Loaded:
     origins: Mapping[str, str] = field(default_factory=dict)
     catalog: Catalog | None = None
     lasting: bool = True
+    derived: tuple[Derived, ...] = ()
     made: Mapping[tuple[str, str], int] | None = None
 
 
@@ -97,8 +101,9 @@ class DuckDBDatabase:
         user: duckdb.DuckDBPyConnection | None = None,
         settings: Mapping[str, str] | None = None,
         followed: Mapping[str, str] | None = None,
+        is_stale: Callable[[], bool] = bool,
     ) -> None:
-        self.name = name
+        self.name, self._is_stale = name, is_stale
         self.reports = loaded.reports if loaded else ()
         self._connection, self._database, self._owned = connection, database, owned
         self._settings, self._followed = dict(settings or {}), dict(followed or {})
@@ -122,15 +127,18 @@ class DuckDBDatabase:
             self._catalog = self._catalog or self._read_catalog()
             return self._catalog
 
-    def follow(self, *, tables: bool = False) -> None:
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:
         """Do as the user's connection by now: set what it was set to, read the catalog again where it was told `USE`.
 
         Args:
             tables: also where tables were made, renamed or dropped, whatever that changes.
+            unknown: look whether files changed, which are not read again: the catalog says so of an unknown name.
 
         Raises:
             UsageError: a schema file was given, and its names would mean other tables.
         """
+        if unknown and self._catalog is not None and not self._catalog.stale and self._is_stale():
+            self._catalog = replace(self._catalog, stale=True)
         if self._user is None:
             return
         with self._lock:
@@ -180,15 +188,20 @@ class DuckDBDatabase:
                 if not self._found:
                     self._found.append(reader.read())
                 catalog = reader.queries.complete(apply_schema(self._found[0], loaded.declared), self._schema)
-                theirs = (
-                    [] if loaded.origins else [r for r in catalog.relations if catalog.has_private and not r.row_id]
-                )
-                views = {relation.location: query for relation in theirs if (query := self._view(relation))}
-                catalog = mark_views(catalog, views, self.language, self._schema)
+                catalog = mark_derived(catalog, self._list_derived(catalog), self.language, self._schema)
         except duckdb.Error as error:
             raise SourceError(f"cannot read the catalog of {self.name}: {first_line(error)}") from error
         relations = [replace(r, origin=loaded.origins.get(quote(*r.location[1:]), "")) for r in catalog.relations]
         return replace(catalog, relations=(*relations, *self._registered.values()), separate=loaded.separate)
+
+    def _list_derived(self, catalog: Catalog) -> Sequence[Derived]:
+        """Return the views and the generated columns, where a column is private."""
+        if self._loaded.origins or not catalog.has_private:
+            return self._loaded.derived
+        with self._connection.cursor() as cursor:
+            generated = cursor.execute(_GENERATED, [self._database]).fetchall()
+        views = [(r.location, (), query) for r in catalog.relations if not r.row_id and (query := self._view(r))]
+        return [*views, *((tuple(at), (name,), f"SELECT {sql} FROM {quote(*at)}") for *at, name, sql in generated)]
 
     def _list(self) -> Sequence[tuple[Any, ...]]:
         """Return the tables and views that a connection of the user's has by now."""
@@ -303,7 +316,7 @@ def query_of_view(statement: str) -> str:
     'SELECT 1 AS x'
     """
     bare = re.sub(r'"(?:[^"]|"")*"', lambda name: "_" * len(name[0]), statement)
-    found = re.search(r"\bAS\s", bare)
+    found = re.search(r"\bAS\s", bare, re.IGNORECASE)
     return statement[found.end() :].strip().removesuffix(";") if found is not None else statement
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +36,7 @@ _FORM: Mapping[str, Any] = {"comments": False, "normalize_functions": "lower", "
 """How sqlglot is to write a tree: as DuckDB does."""
 _MISTYPED = re.compile("No function matches|No matching|Cannot (mix|compare) values")
 _STATEMENTS_KEPT = 200
+_NOT_SHOWN = (None, "COLUMN_REF", "CONSTANT", "TYPE")
 _SAME = {"count_star": "count", "power": "pow", "**": "pow", "^": "pow"}
 """Functions that DuckDB's parser or sqlglot's printer calls otherwise."""
 
@@ -119,8 +119,10 @@ class DuckDBLanguage:
             same = forms.form(ordered) == made
             given = made if same else forms.form(reader.parse(sql))  # a tree is not always read back as it was
         if given != made:
-            where = _difference(given, made)
-            raise UnsupportedError(f"a part of the query is not supported beside text functions{where}")
+            part = _find_difference(given, made)
+            with self._lock:
+                shown = reader.write(trees.statement(trees.select([part], None))) if part else "a part of the query"
+            raise UnsupportedError(f"not supported beside text functions: {shown.removeprefix('SELECT ')}")
 
     def split(self, statement: Statement, prefix: str, parameters: Parameters = ()) -> Iterator[SplitStatement]:
         """Yield a statement taken apart where it is not planned whole: first so that a LIMIT stops it, if one may."""
@@ -261,13 +263,14 @@ class _Normalizer:
                 made |= {"condition": None, "ref_type": "CROSS", "join_type": "INNER"}
 
 
-def _difference(given: Any, made: Any) -> str:
+def _find_difference(given: Any, made: Any) -> Node | None:
+    """Return the smallest expression of a tree that is otherwise in another, and more than a column or a constant."""
     if isinstance(given, dict) and isinstance(made, dict):
-        for key in given:
-            if given.get(key) != made.get(key):
-                return _difference(given.get(key), made.get(key)) + f" ({key})"
+        key = next((key for key in given if given[key] != made.get(key)), "")
+        inner = _find_difference(given.get(key), made.get(key))
+        return given if inner is None and given.get("class") not in _NOT_SHOWN else inner
     if isinstance(given, list) and isinstance(made, list) and len(given) == len(made):
-        for one, other in zip(given, made, strict=True):
-            if one != other:
-                return _difference(one, other)
-    return f": {json.dumps(given, ensure_ascii=False)[:120]} became {json.dumps(made, ensure_ascii=False)[:120]}"
+        return next(
+            (_find_difference(one, other) for one, other in zip(given, made, strict=True) if one != other), None
+        )
+    return None

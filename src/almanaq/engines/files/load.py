@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,7 @@ from almanaq.corpus.inference import ColumnHints, ColumnReport, LoadReport, with
 from almanaq.corpus.read_cancellation import current_read, raise_if_cancelled
 from almanaq.corpus.sqlite import ViewTime
 from almanaq.corpus.table import TableId
+from almanaq.engines.common import Derived
 from almanaq.engines.duckdb.engine import DuckDBDatabase, Loaded, load_table
 from almanaq.engines.duckdb.session import file_literal, open_instance
 from almanaq.engines.files.columns import count_repeated, infer_keys, value_column
@@ -70,6 +72,7 @@ class _Load:
     declared: dict[tuple[str, str], RelationSchema] = field(default_factory=dict)
     typed: set[TableId] = field(default_factory=set)
     objects: dict[str, list[tuple[FoundFile, Records]]] = field(default_factory=dict)
+    derived: list[Derived] = field(default_factory=list)
 
     def reading(self, table_id: TableId) -> ReadOptions:
         found = {name.casefold(): entry for name, entry in self.said.relations.items()}
@@ -107,7 +110,7 @@ def open_files(
         seconds: how long the views of SQLite files may take together; None takes VIEW_SECONDS.
         separate: each file is a table of its own, even if several look like parts of one.
     """
-    paths = [source] if isinstance(source, Path) else list(source)
+    paths, opened = [source] if isinstance(source, Path) else list(source), time.time()
     folder = len(paths) == 1 and paths[0].is_dir()
     listing = list_folder(paths[0], separate=separate) if folder else list_paths(paths, separate=separate)
     name = name or paths[0].name or str(paths[0])
@@ -127,7 +130,9 @@ def open_files(
     except BaseException:
         connection.close()
         raise
+    places = [Path(f"{path}{end}") for path in paths for end in ("", "-wal")]  # to which SQLite may write beside a file
     given: dict[str, Any] = {"infer_enums": True, "on_close": partial(_close, save, held)}
+    given["is_stale"] = lambda: any(path.exists() and path.stat().st_mtime > opened for path in places)
     return DuckDBDatabase(connection, name=name, database=DATABASE, schema=schema, loaded=loaded, **given)
 
 
@@ -186,6 +191,7 @@ def _load(connection: duckdb.DuckDBPyConnection, listing: Listing, said: Schema,
         origins={quote(*each): report.origin for each, report in load.reports.items()},
         typed=frozenset((each.database, each.table) for each in load.typed),
         lasting=not views.over,
+        derived=tuple(load.derived),
         made=None if in_place else {(each.database, each.table): report.rows for each, report in load.reports.items()},
     )
 
@@ -265,8 +271,9 @@ def _load_objects(load: _Load) -> None:
             named: list[Any] = [{"file": f.path.stem, **each} for (f, _), each in zip(files, objects, strict=True)]
             rows = objects if any("file" in each for each in objects) else named
             note = f"{folder}: its {len(rows):,} JSON files of one object each are the rows of one table"
+            notes = (note, *(fault for _, records in files for fault in records.faults))
             merged = replace(files[0][0], id=load.free(TableId(place, folder)))
-            _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), (note,))))
+            _load_or_report(load, folder, partial(_load_records, load, merged, Records(list(rows), notes)))
             continue
         for found, records in files:
             _load_or_report(load, found.path.name, partial(_load_records, load, found, records))
@@ -350,13 +357,14 @@ def _load_sqlite(load: _Load, path: Path, views: ViewTime) -> None:
     )
     if place != path.stem:
         load.problems.append(f"{path.name}: its tables lie in {place!r}, since {path.stem!r} is taken; rename one file")
-    reports, declared, left_out = load_sqlite(load.connection, place, path, views)
+    reports, declared, left_out, derived = load_sqlite(load.connection, place, path, views)
     if not declared:
         raise SourceError(f"{path.name} holds no table")
     for table, report in reports.items():
         load.reports[TableId(place, table)] = replace(report, origin=f"{path.name}: SQLite")
     load.declared.update({TableId(place, table): entry for table, entry in declared.items()})
     load.problems += left_out
+    load.derived += derived
 
 
 def _add(load: _Load, table_id: TableId, report: LoadReport) -> None:

@@ -25,8 +25,8 @@ from almanaq.corpus.sqlite import (
     sqlite_views,
     unreadable_views,
 )
-from almanaq.engines.common import RelationQueries
-from almanaq.engines.duckdb.engine import load_table
+from almanaq.engines.common import Derived, RelationQueries
+from almanaq.engines.duckdb.engine import load_table, query_of_view
 from almanaq.engines.files.columns import SQL_TYPES, type_column
 from almanaq.engines.files.table_cache import DATABASE
 from almanaq.errors import SourceError
@@ -35,18 +35,18 @@ from almanaq.suql.catalog.schema_file import ForeignKey, RelationSchema
 from almanaq.text.sql_literals import quote
 
 _BATCH_ROWS = 20_000
-_HIDDEN = 1
-"""What SQLite's table_xinfo says of a column that belongs to how a virtual table works."""
+_HIDDEN, _GENERATED = 1, (2, 3)
+"""What SQLite's table_xinfo says of a column that belongs to how a virtual table works, and of a generated one."""
 _MOMENTS = ("date", "timestamp", "time")
 _EMPTY = {"bytea": "BLOB"}
 
 
 def load_sqlite(
     connection: duckdb.DuckDBPyConnection, place: str, path: Path, views: ViewTime
-) -> tuple[dict[str, LoadReport], dict[str, RelationSchema], list[str]]:
+) -> tuple[dict[str, LoadReport], dict[str, RelationSchema], list[str], list[Derived]]:
     """Load the tables and views of a SQLite file into the schema `place`, which is made.
 
-    Gives by name how each table was read and its keys, and why views are missing.
+    Gives by name how each table was read and its keys, why views are missing, and what is made of other columns.
 
     SQLite types cells, not columns: a column of integers, of reals, of text or of blobs has that type; text declared
     DATE, DATETIME or TIME is read so; where numbers and text are mixed, the column is a number when 95 % of its cells
@@ -78,7 +78,21 @@ def load_sqlite(
             table: _sqlite_declared(connection, sqlite, (place, table), known, check=report.rows > 0)
             for table, report in reports.items()
         }
-    return reports, found, left_out
+        derived = _list_derived(sqlite, place)
+    return reports, found, left_out, derived
+
+
+def _list_derived(sqlite: sqlite3.Connection, place: str) -> list[Derived]:
+    """Return the views, and the generated columns of tables: by their table's statement, they are made of all of it."""
+    found: list[Derived] = []
+    for kind, name, sql in sqlite.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+        if kind == "view":
+            found.append(((DATABASE, place, name), (), query_of_view(sql)))
+        elif kind == "table":
+            described = sqlite.execute(f"PRAGMA table_xinfo({quote(name)})")
+            if generated := tuple(row[1] for row in described if row[6] in _GENERATED):
+                found.append(((DATABASE, place, name), generated, sql))
+    return found
 
 
 def _load_table(

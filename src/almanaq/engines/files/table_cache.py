@@ -32,7 +32,7 @@ from almanaq.text.sql_literals import string_literal
 
 DATABASE = "files"
 """Under this name DuckDB knows what was loaded."""
-VERSION = 9
+VERSION = 10
 """Of what readers decide, and of the record: a change makes every cached file stale."""
 _ENDS = 1 << 16
 _HURRIED = (KeyboardInterrupt, DeadlineExceeded)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from almanaq.engines.common import mark_views
+from almanaq.engines.common import mark_derived
 from almanaq.engines.interruption import InterruptibleSession, Work
 from almanaq.engines.postgres.catalog import CatalogReader
 from almanaq.engines.postgres.driver import (
@@ -281,8 +281,24 @@ def _check_select(sql: str) -> None:
 # --- the database -----------------------------------------------------------------------------------------------------
 
 _MOST_IDLE = 4
-_VIEWS = """SELECT schemaname, viewname, rtrim(definition, ';') FROM pg_views
-UNION ALL SELECT schemaname, matviewname, rtrim(definition, ';') FROM pg_matviews"""
+_DERIVED = """
+    SELECT schemaname, viewname, '{}'::text[], rtrim(definition, ';') FROM pg_views WHERE definition <> ''
+    UNION ALL SELECT schemaname, matviewname, '{}', rtrim(definition, ';') FROM pg_matviews WHERE definition <> ''
+    UNION ALL SELECT n.nspname, c.relname, ARRAY[a.attname::text],
+           format('SELECT %s FROM %I.%I', pg_get_expr(d.adbin, d.adrelid), n.nspname, c.relname)
+    FROM pg_attribute a JOIN pg_attrdef d ON (d.adrelid, d.adnum) = (a.attrelid, a.attnum)
+         JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace WHERE a.attgenerated <> ''
+    UNION ALL SELECT n.nspname, c.relname, array_agg(a.attname::text),
+           format('SELECT %s FROM %s', string_agg(format('%I', a.attname), ', '), o.oid::regclass)
+    FROM (SELECT inhrelid, inhparent FROM pg_inherits UNION SELECT inhparent, inhrelid FROM pg_inherits) i (own, other)
+         JOIN pg_class c ON c.oid = own JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class o ON o.oid = other
+         JOIN pg_attribute a ON a.attrelid = own AND a.attnum > 0 AND NOT a.attisdropped
+         JOIN pg_attribute b ON b.attrelid = other AND b.attname = a.attname
+    WHERE NOT c.relispartition AND NOT o.relispartition GROUP BY n.nspname, c.relname, o.oid"""
+"""Views, generated columns, and those that tables which inherit share, as rows of one are among those of the other."""
+_LISTED = """SELECT md5(string_agg(concat_ws(' ', oid, relnamespace, relname, relnatts, relacl), ',' ORDER BY oid))
+FROM pg_class WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relpersistence <> 't'"""
+"""Changes with the tables and views, their numbers of columns and who may read them."""
 
 
 class PostgresDatabase:
@@ -308,12 +324,20 @@ class PostgresDatabase:
             if self._catalog is None:
                 with self._asking(f"read the catalog of {self.name}") as connection:
                     connection.read_only = True
+                    self._listed = connection.execute(_LISTED).fetchone()
                     reader = CatalogReader(connection)
                     catalog = reader.queries.complete(reader.read(), self._schema)
-                    listed = connection.execute(_VIEWS).fetchall() if catalog.has_private else []
-                views = {(schema, name): sql for schema, name, sql in listed if sql}
-                self._catalog = mark_views(catalog, views, self.language, self._schema)
+                    listed = connection.execute(_DERIVED).fetchall() if catalog.has_private else []
+                derived = [((schema, table), tuple(names), sql) for schema, table, names, sql in listed]
+                self._catalog = mark_derived(catalog, derived, self.language, self._schema)
             return self._catalog
+
+    def follow(self, *, tables: bool = False, unknown: bool = False) -> None:  # noqa: ARG002
+        """Have the catalog read again where a name is unknown and there are other tables or columns by now."""
+        if unknown and self._catalog is not None:
+            with self._lock, self._asking(f"list the tables of {self.name}") as connection:
+                if connection.execute(_LISTED).fetchone() != self._listed:
+                    self._catalog = None
 
     def language(self, catalog: Catalog) -> PostgresLanguage:
         return PostgresLanguage(catalog, self._read_functions, self._describe)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import Literal
 
 from almanaq.sample import read_toml
-from almanaq.text.words import stem, words
+from almanaq.text.words import SMALL_WORDS, stem, without_small, words
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:(?:\.(?=\S)|[.!?](?=\d))[^.!?\n]*)*[.!?]*")
 _TURN = re.compile(
@@ -176,6 +176,17 @@ class Trigger:
     inverse: bool
     weak: bool
 
+    def end_in(self, tokens: Sequence[str], at: int) -> int:
+        """Return where the words end in tokens that they begin at a place of; 0 where they do not stand there."""
+        end = at
+        for wanted in self.stems:
+            while at < end < len(tokens) and tokens[end] != wanted and tokens[end] in SMALL_WORDS:
+                end += 1
+            if end == len(tokens) or tokens[end] != wanted:
+                return 0
+            end += 1
+        return end
+
 
 @cache
 def concept(name: str) -> Concept:
@@ -206,7 +217,7 @@ def triggers(of_places: bool) -> tuple[Trigger, ...]:
     """Return the words that ask for concepts (`of_places`: those of places to eat too), the longest first."""
     kinds = (("ask", False, False), ("ask_not", True, False), ("weak", False, True))
     found = [
-        Trigger(tuple(stem(word) for word in words(phrase)), name, inverse, weak)
+        Trigger(without_small([stem(word) for word in words(phrase)]), name, inverse, weak)
         for name, entry in (entries() if of_places else _of_any_text()).items()
         for kind, inverse, weak in kinds
         for phrase in entry.get(kind, ())

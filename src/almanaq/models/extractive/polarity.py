@@ -30,6 +30,8 @@ _TELLING = _MENTIONING | {"say"}
 _LONGEST_SUBJECT = 4
 """Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
 _COMPLAINING = stem_set("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
+_ROW = re.compile(r"^(\s*[\w'’]+ )this \w+")
+"""The row that a question is about, whose texts do not name it: "does this hotel have a pool?"."""
 _AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
 _BLAME = re.compile(rf"(?<!\S)(?:{'|'.join(sorted(_COMPLAINING))}|late|delai|damag|lost|wrong)(?!\S)")
 _DENIED_AFTER = re.compile(
@@ -66,7 +68,7 @@ class Statement:
 @lru_cache(maxsize=1_000)
 def read_statement(question: str) -> Statement | None:
     """Return what a yes-or-no question asks a text for, None where nothing can be looked for."""
-    tokens = [stem(word) for word in words(_AMISS.sub("complaint", question))]
+    tokens = [stem(word) for word in words(_AMISS.sub("complaint", _ROW.sub(r"\1it", question)))]
     keys = [each for each in tokens if each not in _STOPS and each not in _EMPTY]
     keys = keys[1:] if keys and keys[0] in _SPEAKERS else keys
     left = [each for each in keys if each not in _PRAISING | _BLAMING]
@@ -209,15 +211,15 @@ def matters(question: str, of_places: bool = True) -> tuple[tuple[tuple[Concept,
     free = [True] * len(tokens)
     found: dict[str, tuple[Concept, bool]] = {}
     for trigger in triggers(of_places):
-        width = len(trigger.stems)
-        for at in range(len(tokens) - width + 1):
-            if all(free[at : at + width]) and tuple(tokens[at : at + width]) == trigger.stems:
+        for at in range(len(tokens)):
+            end = trigger.end_in(tokens, at)
+            if end and all(free[at:end]):
                 # A weak word ("friendly", "good") asks for its own concept only where no other was asked for.
                 if trigger.weak and (found or _keys(tokens, free, skip=at)):
                     continue
                 negated = any(t in ("not", "no", "without") for t in tokens[max(0, at - 3) : at])
                 found.setdefault(trigger.concept, (concept(trigger.concept), trigger.inverse != negated))
-                free[at : at + width] = [False] * width
+                free[at:end] = [False] * (end - at)
     return tuple(found.values()), tuple(_keys(tokens, free))
 
 

@@ -41,7 +41,8 @@ def naming_column(relation: Relation) -> str:
     called = [each for each in (own, single) if each]
     named = [(*each, last) for each in called for last in ("name", "title")]
     for wanted in (*_WHOLE, *named, *called, *_PARTLY, *_LAST):
-        if wanted in texts:
+        addressed = wanted == ("title",) and ("first", "name") in texts  # "Ms" names nobody
+        if wanted in texts and not addressed:
             return texts[wanted]
     return ""
 

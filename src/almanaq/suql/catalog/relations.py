@@ -273,6 +273,7 @@ class Catalog:
         unlisted: relations that queries may name and no listing shows: sequences, tables without columns, catalogs.
         dialect: sqlglot's name of the SQL of the engine that holds the relations: queries over them are written in it.
         restricted: whether the source holds more than its reader may see, so that nothing beside relations is read.
+        stale: whether the source was changed since it was opened, and is not read again.
         has_private: whether one of the relations has a private column.
     """
 
@@ -286,6 +287,7 @@ class Catalog:
     terms: tuple[Term, ...] = ()
     tables: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    stale: bool = False
     has_private: bool = field(init=False, repr=False, compare=False)
     _by_name: dict[str, Relation] = field(init=False, repr=False, compare=False)
     _alike: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -363,7 +365,9 @@ class Catalog:
         for broken, why in self.broken:
             if name.casefold() in map(str.casefold, _endings(broken.split("."))):
                 return f"the view {name!r} cannot be read: {why}"
-        return f"no relation named {name!r}{suggest(name, [r.name for r in self.relations], as_written)}"
+        near = suggest(name, [r.name for r in self.relations], as_written)
+        again = "; the source has changed since it was opened: open it again" if self.stale else ""
+        return f"no relation named {name!r}{near}{again}"
 
     def check_readable(self) -> None:
         if self.hidden and not self.relations:

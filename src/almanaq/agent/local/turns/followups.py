@@ -28,6 +28,7 @@ from almanaq.agent.local.turns.merging import (
     list_kinds_as_rows,
     list_rows,
     merge_conditions,
+    names_row,
     put_right,
     replace_parts,
     without,
@@ -38,7 +39,7 @@ from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
 
 _VAGUE = ("it", "there", "the one")  # they may mean no row: "is it possible"
-_PARTS = re.compile(r"[,.;]\s+(?:(?:so|and|but|then)\s+)?")
+_PARTS = re.compile(r"[,.;:?]\s+(?:(?:so|and|but|then|as long as)\s+)?|\s+(?=as long as\b)")
 _GOES_ON = ("goes_on", "another", "gives_up", "drop", "count", "first", "sort", "most", "rest")
 
 
@@ -78,7 +79,9 @@ def merge(question: str, history: Sequence[Turn], world: World) -> Reading | Non
 
 
 def last_query(history: Sequence[Turn], world: World) -> QuerySpec | None:
-    """Return the query that was answered last; details of a row do not count as one."""
+    """Return the query that was answered last, or alone was offered since; details of a row do not count as one."""
+    if (offered := offered_search(history, world)) is not None:
+        return offered
     for turn in reversed(history):
         suql = turn.meant or turn.suql
         if turn.status in ("failed", "clarify", "no_query") or not suql or turn.kind == "detail":
@@ -87,6 +90,13 @@ def last_query(history: Sequence[Turn], world: World) -> QuerySpec | None:
         if spec is not None and (relation := world.catalog.find(spec.rows)) is not None:
             return spec if is_searched(world, relation) else _without_ties(spec, history, world)
     return None
+
+
+def offered_search(history: Sequence[Turn], world: World) -> QuerySpec | None:
+    """Return the one search that the last turn offered: "golf in Atlantis" without Atlantis, before "in Salem then"."""
+    offered = history[-1].offered if history and history[-1].status == "clarify" else ()
+    spec = read_spec(offered[0], world.dialect) if len(offered) == 1 else None
+    return spec if spec and spec.tests and is_searched(world, world.catalog.relation(spec.rows)) else None
 
 
 def _without_ties(spec: QuerySpec, history: Sequence[Turn], world: World) -> QuerySpec:
@@ -185,13 +195,18 @@ def _give_up(turn: FollowUp) -> Edit | None:
     spec, parts, others = turn.spec, _PARTS.split(turn.said), []
     for part in parts:
         gives_up = turn_pattern("gives_up").search(part) is not None
-        dropped = without(part, spec, turn.world) if gives_up or turn_pattern("drop").search(part) else None
+        names = not gives_up and turn.conditions_named(part).conditions
+        said = gives_up or turn_pattern("drop").search(part) is not None
+        wants = names and part.casefold().startswith("any ")  # "any golf hotel is fine"
+        dropped = without(part, spec, turn.world) if said and not wants else None
+        reason = spec is not turn.spec and turn_pattern("reason").search(part)
         spec = dropped or spec  # what gives up nothing that was asked for changes nothing
-        others += [] if dropped or gives_up else [part]
+        others += [] if dropped or reason or (said and not names) else [part]
     if others == parts:
         return None
     rest = ", ".join(others)
-    found = _exchange(replace(turn, said=rest, spec=spec)) if rest else None
+    left = replace(turn, said=rest, spec=spec)
+    found = compare_with_shown(left) or _exchange(left) if rest else None
     return found or Edit(spec, unused=(rest,) if rest else ())
 
 
@@ -214,13 +229,14 @@ def _ask_of_shown(turn: FollowUp) -> Edit | None:
 def _exchange(turn: FollowUp) -> Edit | None:
     """The last query with what a turn names in the place of what is of the same kind."""
     spec, world = turn.spec, turn.world
-    short = turn_pattern("instead").sub(" ", turn.said).strip(" ,")
+    whole, turn = turn.said, replace(turn, said=put_right(turn.said, spec, world))
+    short = turn_pattern("asides").sub("", turn_pattern("instead").sub(" ", turn.said).strip(" ,"))
     short = turn_pattern("cues").sub("", short).strip() or short
-    short, year_is_sure = fill_year(put_right(short, spec, world), spec, world)
+    short, year_is_sure = fill_year(short, spec, world)
     best = turn.read(short)
     if best is None:
         return None
-    new, guessed = join_alternatives(turn.said, spec, best.spec)
+    new, guessed = join_alternatives(whole, spec, best.spec)
     cover = next(iter(world.link(short).covers), ())
     functions = [span.meanings[0] for span in cover if span.kind == "aggregate"]  # "and the average?"
     column = world.column_of(spec.measures[-1]) if spec.measures and not new.measures else None
@@ -229,17 +245,17 @@ def _exchange(turn: FollowUp) -> Edit | None:
         new = replace(new, measures=(aggregate(function, column),))
     conditions = merge_conditions(spec, new, world, keeps=turn.match("keeps") is not None and not turn.match("either"))
     equal = [(c, world.column_of(c)) for c in conditions if isinstance(c, exp.EQ) and not has_text(c)]
-    names = [c for c, col in equal if col is not None and col.relation.name == spec.rows and world.is_unique(col)]
-    one = [c for c in names if new.conditions and c not in new.conditions]  # more is said than the name of one row
+    old = (c for c in conditions if new.conditions and c not in new.conditions)
+    one = [c for c in old if names_row(c, spec.rows, world)]  # more is said than the name of one row
     gone = [*one, *(c for c, col in equal if col is not None and plain(col) in new.groups)]
     merged = spec.with_conditions(c for c in conditions if c not in gone)
-    which = spec.measures == (count(),) and turn.match("which") is not None
+    which = spec.measures == (count(),) and turn.match("lists") is not None
     columns = new.columns and any(span.kind == "column" for span in cover)  # not all that a row is shown with
     of_rows = spec.measures and not spec.groups and not new.gives_figures and (which or columns or new.order)
     merged = (of_rows and list_rows(merged, world)) or list_kinds_as_rows(merged, new, world)
     made = replace_parts(merged, new, world)
     named = new.conditions or new.measures or new.groups or new.order or new.columns
-    if made is None or made == spec or not named:
+    if made is None or not named or (made == spec and not (turn.is_search and new.conditions)):
         return None
     if function is not None:
         unused = [w for w in best.unused if fold(w) not in ("average", "mean", "total", "median", "sum")]

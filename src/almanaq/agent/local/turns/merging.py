@@ -12,6 +12,7 @@ from sqlglot import exp
 from almanaq.agent.history import Turn
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import english
+from almanaq.agent.linking.words import singular
 from almanaq.agent.local.phrases import domain_of, matter_of, search_words
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.spec import QuerySpec, columns_in, count, one_of, plain
@@ -23,6 +24,7 @@ from almanaq.suql.text_functions import has_text
 SURE, GUESSED = 0.95, 0.5
 """Probabilities of what the words of a turn say, and of what they may say."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_MARKS, _JOINING = frozenset(".,;:?!…"), frozenset(("and", "or", "nor", "&", "both"))
 _ANY_PLACE = re.compile(r"\bany (?:place|location|area)\b", re.IGNORECASE)
 _OF_TIME = {"year", "date", "month", "time", "period"}
 _OF_ROLES = {
@@ -181,6 +183,12 @@ def leaves_out_rows(condition: exp.Expr) -> bool:
     return keys and inner is not None and inner.this.name.casefold().endswith("id")
 
 
+def names_row(condition: exp.Expr, rows: str, world: World) -> bool:
+    """Return whether a condition holds of one row alone, as one that calls it by its name."""
+    column = world.column_of(condition) if isinstance(condition, exp.EQ) and not has_text(condition) else None
+    return column is not None and column.relation.name == rows and world.is_unique(column)
+
+
 def _compares_with_shown(condition: exp.Expr) -> bool:
     """Return whether a condition compares with rows that were shown, and ends with their search."""
     inner = condition.find(exp.Subquery)
@@ -213,11 +221,29 @@ def _facts(spec: QuerySpec, world: World) -> tuple[exp.Expr, ...]:
 
 
 def put_right(said: str, spec: QuerySpec, world: World) -> str:
-    """Return what a turn puts in the place of a value of the last query: Oslo of "not Vik, Oslo"."""
-    wrong = turn_pattern("puts_right").match(said)
-    values = {getattr(m, "value", "") for span in world.link(wrong[1]).spans for m in span.meanings} if wrong else set()
-    tested = {literal.this for each in spec.conditions for literal in each.find_all(exp.Literal)}
-    return said[wrong.end() :] if wrong and values & tested else said
+    """Return a turn without the value of the last query for which it names another one: "Oslo rather than Vik"."""
+    links = world.link(said)
+    cover, words = next(iter(links.covers), ()), [links.text(span).casefold() for span in next(iter(links.covers), ())]
+    tests = [c for c in spec.conditions if not isinstance(c, exp.Not | exp.NEQ)]
+    tested = {(key, value) for c in tests for key in columns_in(c) for value in _values_in(c)}
+    meant = [
+        {((m.column.relation.name, m.column.name), m.value) for m in span.meanings if span.kind == "value"}
+        for span in cover
+    ]
+    old = next((i for i, each in enumerate(meant) if each & tested), None)
+    keys = {key for key, _ in meant[old]} if old is not None else set()
+    new = next((i for i, each in enumerate(meant) if not each & tested and keys & {key for key, _ in each}), None)
+    if old is None or new is None or turn_pattern("adds").search(said):
+        return said
+    first = max((i + 1 for i in range(old) if words[i] in _MARKS), default=0)
+    last = min((i for i in range(old, len(words)) if words[i] in _MARKS), default=len(words))
+    denied, between = any(each.kind == "not" for each in cover[first:old]), range(min(old, new) + 1, max(old, new))
+    adds = any(words[i] in _JOINING or (old < new and cover[i].kind == "not") for i in between)
+    if adds or not (denied or is_searched(world, world.catalog.relation(spec.rows))) or last - first == 1:
+        return said
+    start, end = (first, last) if not first <= new < last else (new + 1 if new < old else first, old + 1)
+    begin, close = links.tokens[cover[start].first].start, links.tokens[cover[end - 1].last - 1].end
+    return f"{said[:begin]} {said[close:]}".strip(" .,;:?!")
 
 
 def fill_year(said: str, spec: QuerySpec, world: World) -> tuple[str, bool]:
@@ -247,7 +273,7 @@ def without(said: str, spec: QuerySpec, world: World) -> QuerySpec | None:
     columns = [c for meaning in meant if isinstance(c := getattr(meaning, "thing", None), LinkedColumn)]
     columns += [c for c in world.columns(spec.rows) if any(words & _OF_ROLES.get(role, set()) for role in c.roles)]
     named = {(column.relation.name, column.name) for column in columns}
-    telling = {word for word in words if len(word) > 3} - english().silent - {"important"}
+    telling = {word for word in words if len(word) > 3} - english().silent - {"important", singular(spec.rows)}
 
     def is_meant(condition: exp.Expr) -> bool:
         if has_text(condition):

@@ -122,13 +122,13 @@ def refers(question: str, history: Sequence[Turn], world: World) -> bool:
 
     It does not where a pronoun stands for what the turn itself names: "countries with the peso as their currency".
     """
-    said, links = _without_expletives(question, world), world.link(question)
+    said, links = _without_expletives(question, history, world), world.link(question)
     turn = latest_shown(history, 1)
     shown = world.catalog.find(turn.shown.relation) if turn is not None and turn.shown is not None else None
     if shown is not None and (_noun(said, world) is not None or _asks_columns(question, world)):
         return True
     searched = shown is not None and is_searched(world, shown)
-    if searched and turn_pattern("opinions").search(said):
+    if searched and (turn_pattern("opinions").search(said) or _asks_row(question, history, world)):
         return True
     if turn_pattern("numbered").search(said):
         return True
@@ -153,7 +153,7 @@ def refers(question: str, history: Sequence[Turn], world: World) -> bool:
 
 def resolve(question: str, history: Sequence[Turn], world: World) -> Reference | None:
     """Return the rows that a turn speaks of; None where nothing was shown that it could mean."""
-    said = _without_expletives(question, world)
+    said = _without_expletives(question, history, world)
     for name in ("numbered", "ordinal"):
         if found := turn_pattern(name).search(said):
             place = int(found[1]) - 1 if found[1].isdigit() else PLACES[found[1]]
@@ -166,19 +166,43 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     if single := _noun(said, world) or (one and one[0]):
         return _refer(turn, 0, single, world, guessed=True)
     if every := turn_pattern("all").search(said):
-        several = every[0].split()[-1] in _SEVERAL
+        covers = world.link(question).covers
+        several = every[0].split()[-1] in _SEVERAL or any(
+            s.kind == "superlative" for s in (covers[0] if covers else ())
+        )
         return _refer((list_shown if several else None) or turn, None, every[0], world)
     if _asks_columns(question, world):
+        return _refer(turn, None, "", world)
+    if _asks_row(question, history, world):
         return _refer(turn, None, "", world)
     among = turn_pattern("among").search(said)
     return _refer(list_shown or turn, None, among[0], world) if among else None
 
 
-def _without_expletives(question: str, world: World) -> str:
+def _without_expletives(question: str, history: Sequence[Turn], world: World) -> str:
     """Return a turn in lower case, with blanks for "there", "it" and, in a search, "she", which mean no row."""
-    searched = any(is_searched(world, relation) for relation in world.catalog.relations)
-    said = turn_pattern("expletive").sub(lambda match: " " * len(match[0]), fold(question))
-    return turn_pattern("people").sub(lambda match: " " * len(match[0]), said) if searched else said
+
+    def blank(name: str, said: str) -> str:
+        return turn_pattern(name).sub(lambda match: " " * len(match[0]), said)
+
+    said = blank("expletive", fold(question))
+    if not any(is_searched(world, relation) for relation in world.catalog.relations):
+        return said
+    said = blank("people", said)
+    said = blank("place", said) if latest_shown(history, 2) is latest_shown(history, 1) else said
+    # What asks for nothing of rows shown narrows the search: "with bread they bake themselves".
+    return said if turn_pattern("asks_of").search(said) else blank("pronoun", said)
+
+
+def _asks_row(question: str, history: Sequence[Turn], world: World) -> bool:
+    """Return whether a turn asks on about the one row of a search that the turn before was about: "is it loud?"."""
+    shown = history[-1].shown if history and history[-1].kind == "detail" else None
+    if shown is None or len(shown.keys) != 1 or not turn_pattern("asks_row").search(fold(question)):
+        return False
+    links = world.link(re.sub(r"\b(can|could|may|must|should) one\b", r"\1 we", question, flags=re.IGNORECASE))
+    cover = links.covers[0] if links.covers else ()
+    spans = {s.kind for s in cover if s.how != "part"} & {"table", "value", "number", "compare"}
+    return not spans and not any(t.folded in search_words().entity_words | {"any"} for t in links.tokens)
 
 
 def latest_shown(history: Sequence[Turn], least: int) -> Turn | None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns
 from almanaq.agent.linking.english import Measured, english
 from almanaq.agent.linking.joins import table_of
-from almanaq.agent.linking.words import fold, singular
+from almanaq.agent.linking.words import fold, singular, stem
 from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.reading import read
 from almanaq.agent.local.spec import QuerySpec, answer, columns_in, compared, has_item, plain, read_spec, write_spec
@@ -22,6 +22,7 @@ from almanaq.agent.local.turns.merging import (
     FollowUp,
     leaves_out_rows,
     merge_conditions,
+    names_row,
 )
 from almanaq.agent.local.turns.references import Reference, find_again, last_rows, resolve, turn_pattern
 from almanaq.agent.local.world import World
@@ -68,7 +69,8 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
     elsewhere = _ask_elsewhere(turn, reference)
     if elsewhere is not None and (best is None or elsewhere.probability > best.probability):
         return elsewhere
-    if prose is not None and single and searched and reference.words and elsewhere is None and turn.match("asks"):
+    asks = turn.match("asks") if reference.words else turn.match("asks_row")
+    if prose is not None and single and searched and elsewhere is None and asks:
         told = best is not None and (best.spec.conditions or names_anything(rest, world))
         if not told or said.casefold().startswith("why"):  # what no column says, the texts may
             return show(*names, answer(prose, question))
@@ -78,6 +80,8 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
     wished = next((world.column_of(each) for each in best.spec.conditions if has_text(each)), None)
     if single and wished is not None and searched:
         return show(*names, answer(wished, question) if wished.kind == "prose" else plain(wished))
+    if searched and not single and best.spec.conditions and not (best.spec.order or best.spec.gives_figures):
+        return None  # "any quiet ones among these?" narrows the search that found these
     made = best.spec.with_conditions([*shown, *best.spec.conditions])
     if single and tested and not best.spec.measures:  # "is it expensive?"
         made = replace(best.spec.with_conditions(shown), columns=(*map(plain, tested), *best.spec.columns))
@@ -87,7 +91,7 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
         made = replace(made, columns=tuple(dict.fromkeys((*called, *made.columns))), distinct=False)
     if not made.gives_figures and not made.columns:
         made = replace(made, columns=turn.spec.columns)
-    return Edit(made, best.probability, "detail" if single else "")
+    return Edit(made, best.probability, "detail" if single or (searched and made.limit is not None) else "")
 
 
 def _ask_elsewhere(turn: FollowUp, reference: Reference) -> Edit | None:
@@ -107,13 +111,14 @@ def _columns_asked(turn: FollowUp, reference: Reference) -> list[LinkedColumn]:
     words = {word.strip("?.!,") for word in rest} - {""}
     serving, hours = domain_of(turn.world.catalog).serving.keys(), english().roles["hours"]
     asked = {
-        "address": "where" in words or {"how", "get"} <= words,
+        "address": bool({"where", "street"} & words) or {"how", "get"} <= words,
         "price": {"how", "much"} <= words,
         "dishes": "what" in words and bool(words & serving),
         "hours": bool(words & hours),
+        "phone": "number" in words,
     }
     role = next((role for role, is_asked in asked.items() if is_asked), "")
-    known = english().silent | serving | search_words().ignored | search_words().quality | hours
+    known = english().silent | {"street", "number"} | serving | search_words().ignored | search_words().quality | hours
     return [] if words - known else [c for c in turn.world.columns(reference.relation) if role in c.roles]
 
 
@@ -217,13 +222,17 @@ def _leave_out_shown(turn: FollowUp) -> QuerySpec | None:
 
 
 def less_or_more(said: str) -> tuple[Measured, bool] | None:
-    """Return what a comparative without "than" measures, and whether less of it is wanted; None where there is none."""
+    """Return what a comparative measures, and whether less of it is wanted; None where it says of other things than."""
+    said, than_shown = turn_pattern("than_shown").subn("", said)
     if re.search(r"\b(?:than|or)\b", said):
         return None  # it says with what it compares
     for match in turn_pattern("comparative").finditer(said):  # as it is written: "Easter Island" compares nothing
         word = fold(match["er"] or match["base"])
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
+        noun = match["base"] or said[match.end() :].strip().split(" ")[0]
+        if than_shown and noun:
+            measured = ((stem(fold(noun)), word != "lower"), *(measured or ()))  # "more reviews than these"
         if measured:
             return measured, bool(match["less"])
     return None
@@ -250,7 +259,8 @@ def compare_with_shown(turn: FollowUp) -> Edit | None:
     same = (column.relation.name, column.name)
     also = turn.conditions_named(turn.said)  # "something cheaper in Bern"
     also = also.with_conditions(c for c in also.conditions if same not in columns_in(c))
-    kept = [c for c in merge_conditions(spec, also, world) if same not in columns_in(c)]
+    merged = (c for c in merge_conditions(spec, also, world) if same not in columns_in(c))
+    kept = [c for c in merged if not names_row(c, spec.rows, world)]
     if kept == [*shown.conditions]:  # none of all found is more than all of them
         ordered = replace(spec, order=((own, up),))
         return Edit(ordered, GUESSED)
