@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import date
+from itertools import permutations
 
 import pytest
 
@@ -291,3 +294,57 @@ def test_rows_that_may_stand_for_several_are_asked_about(tables, question, parts
         reply = con.ask(question)
     assert reply.suql is None
     assert all(any(part in each.suql for each in reply.readings) for part in parts)
+
+
+SAILINGS = """
+CREATE TABLE quays (quay_id INTEGER PRIMARY KEY, quay TEXT, town TEXT);
+CREATE TABLE boats (boat_id INTEGER PRIMARY KEY, name TEXT, length INTEGER);
+CREATE TABLE sailings (
+    sailing_id INTEGER PRIMARY KEY, boat_id INTEGER REFERENCES boats, start_quay_id INTEGER REFERENCES quays,
+    end_quay_id INTEGER REFERENCES quays, sailed DATE
+);
+INSERT INTO quays VALUES (1, 'North Pier', 'Vik'), (2, 'Old Quay', 'Moss'), (3, 'Salt Dock', 'Vik');
+INSERT INTO boats VALUES (7, 'Alk', 40), (8, 'Berta', 31), (9, 'Cod', 62), (10, 'Dorrit', 25);
+INSERT INTO sailings VALUES
+    (101, 7, 1, 2, '2022-05-01'), (102, 7, 2, 1, '2023-05-02'), (103, 7, 2, 3, '2022-05-03'),
+    (104, 8, 3, 2, '2023-05-04'), (105, 8, 2, 2, '2022-05-05'), (106, 9, 1, 2, '2022-05-06');
+"""
+
+
+@pytest.fixture(scope="module")
+def sailings(tmp_path_factory):
+    file = tmp_path_factory.mktemp("sailings") / "sailings.sqlite"
+    with closing(sqlite3.connect(file)) as source:
+        source.executescript(SAILINGS)
+    with almanaq.connect(str(file), model="local", cache=False) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("boats without sailings in 2023", {("Cod",), ("Dorrit",)}),
+        ("which boats are not used in any sailings?", {("Dorrit",)}),
+        ("how many sailings depart from Vik?", {("3",)}),
+        ("how many sailings arrive in Vik?", {("2",)}),
+        ("how many sailings from Moss to Vik?", {("2",)}),
+        ("id and name of the boat with the most sailings", {("7", "Alk")}),
+        ("names and lengths of each boat", {("Alk", "40"), ("Berta", "31"), ("Cod", "62"), ("Dorrit", "25")}),
+        ("list all boats and the number of sailings of each", {("Alk", "3"), ("Berta", "2"), ("Cod", "1")}),
+        ("which boats have at least 2 sailings?", {("Alk",), ("Berta",)}),
+        ("the length of all boats in descending order", {("62",), ("40",), ("31",), ("25",)}),
+        ("Count the number of different towns.", {("2",)}),
+    ],
+)
+def test_rows_of_several_tables_are_found_along_the_keys_that_are_said(sailings, question, rows):
+    """What a thing has none of keeps its conditions, words tell keys apart, and a key tells the columns of its rows."""
+    reply = sailings.ask(question)
+    assert reply.suql is not None, [(each.suql, each.probability) for each in reply.readings]
+    found = [tuple(map(str, row)) for row in reply.rows]
+    places = permutations(range(len(found[0])), len(next(iter(rows))))
+    assert any({tuple(row[i] for i in at) for row in found} == rows for at in places), reply.suql
+
+
+@pytest.mark.parametrize("question", ["how many sailings in Vik?", "which quay has the most sailings?"])
+def test_rows_to_which_several_keys_lead_are_asked_about(sailings, question):
+    assert sailings.ask(question).suql is None

@@ -203,11 +203,20 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
             if terms := index.terms_named(key):
                 yield Span(first, last, "term", tuple(terms), _TERM * size)
             tables = index.relations_named(key) or index.relations_named(joined)
-            if tables and not (silent and tokens[first].folded in ("it", "us", "in")):
+            opens = not first or tokens[first - 1].text in ".?!" or tokens[first - 1].folded == "please"
+            verb = (opens and tables and not tables[0].how and not is_plural(token)) or tokens[first].folded in (
+                "it",
+                "us",
+                "in",
+            )
+            if tables and not (silent and verb):  # "list the owners", beside a `price_list`
                 best = max(named.sureness for named in tables)
                 meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
                 yield Span(first, last, "table", meant, best * size, tables[0].how)
             named = index.columns_named(key)
+            if first and len(key) > 2 and key[1] in ("of", "for"):
+                whole = index.columns_named((tokens[first - 1].stem, key[0]))
+                named = [] if whole and not whole[0].how else named  # "template ids for documents"
             if joined != key and (not named or named[0].how == "part"):
                 named = [n for n in index.columns_named(joined) if n.how != "part"] or named
             if not named or (silent and named[0].sureness < 0.95):
@@ -293,7 +302,7 @@ def _values(tokens: Sequence[Token], question: str, index: CatalogIndex) -> Iter
                 lower = len(spoken) == 1 and not exact and all(t.text.islower() for t in inside)
                 if digits:
                     score = 0.88 * (last - first)
-                elif lower and all(_is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):
+                elif lower and all(is_name(m) or (m.how == "item" and not m.column.is_category) for m in found):
                     score *= 0.6
                 elif all(m.how == "item" and m.column.distinct > _LOOSE for m in found):
                     score *= 0.8
@@ -358,8 +367,10 @@ def _is_function_word(token: Token) -> bool:
     return does or measured or token.folded in language.silent or token.folded in ("latest", "newest", "maximum")
 
 
-def _is_name(meaning: ValueMeaning) -> bool:
-    return meaning.column.names_rows or meaning.column.distinct > 1000
+def is_name(meaning: ValueMeaning) -> bool:
+    """Return whether a value is the name of one row, which people write with a capital, rather than a kind."""
+    kinds = len(meaning.column.relation.columns) <= 2  # a key and what it stands for
+    return (meaning.column.names_rows and not kinds) or meaning.column.distinct > 1000
 
 
 def _may_mean(meaning: ValueMeaning, text: str, functional: bool, inside: Sequence[Token]) -> bool:

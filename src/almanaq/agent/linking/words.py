@@ -100,7 +100,7 @@ def stem(word: str) -> str:
         return str(_FORMS["irregular"][folded])
     if len(folded) > 4 and folded.endswith("ies"):
         return folded[:-3] + "y"
-    if len(folded) > 4 and folded.endswith(("sses", "xes", "ches", "shes", "zzes")):
+    if len(folded) > 4 and folded.endswith(("sses", "xes", "ches", "shes", "zzes", "roes", "toes")):
         return folded[:-2]
     if len(folded) > 3 and folded.endswith("s") and not folded.endswith(("ss", "us", "is")):
         return folded[:-1]

@@ -11,7 +11,7 @@ from sqlglot import exp
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_columns, relation_words
 from almanaq.agent.linking.english import english, share_root
-from almanaq.agent.linking.joins import is_there, table_of
+from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form, stem
 from almanaq.agent.local.draft import HAVING, NotComposed
@@ -19,8 +19,20 @@ from almanaq.agent.local.phrases import search_words
 from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
-from almanaq.agent.local.spec import QuerySpec, aggregate, answer, compared, count, kinds_of, plain, select_of, text
+from almanaq.agent.local.spec import (
+    JOINS,
+    QuerySpec,
+    aggregate,
+    answer,
+    compared,
+    count,
+    kinds_of,
+    plain,
+    select_of,
+    text,
+)
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
+from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(
@@ -38,7 +50,7 @@ _BARE = frozenset(
     "covered named mentioned".split()
 )
 """Words after which nothing is missing: "which stations exist"."""
-_LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.6, "noun": 0.8} | dict.fromkeys(
+_LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.45, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
 _BESIDE, _EQUAL = 0.4, 0.5
@@ -49,6 +61,7 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.9
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
+_TIMES = frozenset("date day year time".split())
 _OVER = frozenset("under over above below".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
@@ -95,6 +108,7 @@ class Composer(Ranking):
             self._rate()
             self._wish()
         self._take_shown()
+        self._sort_shown()
         spec = self._finish()
         self._doubt_things(spec)
         if not self.searches:
@@ -159,6 +173,9 @@ class Composer(Ranking):
         sentence, verb = self.sentence, self.sentence.text(k)
         if any(share_root(verb, own) or own in english().verbs.get(verb, ()) for own in relation_words(self.main)):
             return True
+        rest = {word for j in range(k + 1, len(sentence.items)) if (word := sentence.text(j)).isalpha()}
+        if rest <= _TIES | {"it", "there", "them"} and self.groups and self.measures:
+            return True  # "for each hall, how many plays are given there"
         before, after = (sentence.neighbour(k, step, gap=2) for step in (-1, 1))
         kind = sentence.items[before].kind if before is not None else ""
         if after is not None and sentence.items[after].kind != "and":
@@ -215,8 +232,8 @@ class Composer(Ranking):
             self._take_share(i)
         grouped = bool(self.groups) and not self.measures
         for i in list(sentence.of("column")):
-            if self.conditions.is_named_again(i):
-                sentence.take(i)  # "missed the most games" of `Games Missed`
+            if self._is_named_again(i):
+                sentence.take(i)
                 continue
             column = self.conditions.column(i, role="shown")
             if column is None:
@@ -253,6 +270,7 @@ class Composer(Ranking):
             if noun and not sentence.asks_doer(i, column):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
             self.shown.append(column)
+        told = {test.column.relation.name for test in self.conditions.tests}
         for i, relation in self._tables():
             if relation is self.main:
                 self.sentence.take(i)
@@ -265,8 +283,36 @@ class Composer(Ranking):
                     self.shown.append(name)
                     if self.world.reach(self.main.name, name) < _EQUAL:
                         self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
-                elif not any(test.column.relation is relation for test in self.conditions.tests):
+                elif relation.name not in told and not self._is_shown_of(i, relation):
+                    told.add(relation.name)
                     self.choices.doubt(0.6, f"mention of {relation.name}")
+
+    def _is_named_again(self, i: int) -> bool:
+        """Return whether words mean a column that others have named: "missed the most games" of `Games Missed`."""
+        span, items = self.sentence.items[i], self.sentence.items
+        read = (*self.measures, *self.groups, *(term for term, _ in self.order))
+        tested = [t.column for t in self.conditions.tests if items[t.place].kind in ("number", "compare")]
+        used = [*self.shown, *self.ordering, *tested, *map(self.world.column_of, read)]
+        verb = span.how in ("root", "synonym") and is_verb_form(self.sentence.text(i))  # "languages that are spoken"
+        first, *others = span.meanings
+        part = getattr(first, "how", "") == "part"
+        meant = [first, *(n for n in others if n.how == "part")] if part else [first] if verb else []
+        return any(n.thing is column for n in meant for column in used)
+
+    def _is_shown_of(self, i: int, relation: Relation) -> bool:
+        """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""
+        grouped = (c for each in self.groups if (c := self.world.column_of(each)) is not None)
+        shown = [c for c in (*grouped, *self.shown) if c.relation is relation]
+        before = (m for item in self.sentence.items[max(i - 4, 0) : i] if item.kind == "column" for m in item.meanings)
+        return any(getattr(m, "thing", None) is c for m in before for c in shown)
+
+    def _sort_shown(self) -> None:
+        """Turn "the title of all films in alphabetical order" into an order by what is shown."""
+        for i in list(self.sentence.of("direction")):
+            texts = [c for c in self.shown if c.kind == "text"] if "alphabet" in self.sentence.text(i) else self.shown
+            if len(texts) == 1 and not (self.order or self.groups or self.measures):
+                self.sentence.take(i)
+                self.order.append((compared(texts[0]), self.sentence.items[i].meanings[0] == "descending"))
 
     def _rate(self) -> None:
         """Order by the rating what is to be "well rated", and compare with it what names no other column."""
@@ -400,17 +446,33 @@ class Composer(Ranking):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
         if self._denies_rows():
             self.choices.doubt(0.4, "rows that are not so, or others that have none")
+        read = (c for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for c in e.find_all(exp.Column))
+        if any(self.world.graph.is_ambiguous(self.main.name, column.table) for column in read):
+            self.choices.doubt(0.5, "rows to which several keys lead")
         if self._asks_another_unit():
             self.choices.doubt(0.2, "figures in another unit")
         if spec.order and spec.measures and not spec.groups:
             self.choices.doubt(0.05, "one figure in an order")
         spec = self._rank_those_without(spec)
         if spec.gives_figures:
-            extra = [plain(c) for c in self.shown if plain(c) not in spec.groups]
-            if extra:  # beside groups, they are groups of their own, or only say what rows are of: "for users on ios"
-                self.choices.doubt(0.45, "columns beside a figure")
-                opens = 1.03 if self.sentence.items[0].kind == "column" else 0.97  # "status breakdown"
-                extra = self.choices.pick("beside", [([], 1.0), (extra, opens)]) if spec.measures else extra
+            of_groups = (c for each in spec.groups if (c := self.world.column_of(each)) is not None)
+            keys = [c for c in of_groups if self.world.is_unique(c)]
+            if self.counts and any(c.relation is self.main and self.main.key == (c.name,) for c in keys):
+                self.choices.doubt(0.2, "each group is one row")
+            tied = {hop.own for c in keys for hop in self.world.graph.hops(self.main.name) if hop.theirs == plain(c)}
+            shown = [c for c in self.shown if plain(c) not in {*spec.groups, *tied}]
+            extra = [plain(c) for c in shown]
+            ranks = [k for k, item in enumerate(self.sentence.items) if item.kind == "superlative"]
+            after = [m for item in self.sentence.items[max(ranks, default=len(items)) :] for m in item.meanings]
+            late = [getattr(m, "thing", None) for m in after]  # "the plots with the most people wounded"
+            if any(any(c is m for m in late) or all(c.relation is not key.relation for key in keys) for c in shown):
+                # Beside groups, what a key does not tell makes groups of its own.
+                their = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
+                likely = 1.0 if self.of_each and not spec.groups else 0.9 if their else 0.45
+                self.choices.doubt(likely, "columns beside a figure")
+                if likely < 0.5 and spec.measures:  # or they only say what rows are of: "for users on ios"
+                    opens = 1.03 if items[0].kind == "column" else 0.97  # "status breakdown"
+                    extra = self.choices.pick("beside", [([], 1.0), (extra, opens)])
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
             return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))
@@ -441,20 +503,24 @@ class Composer(Ranking):
 
     def _final_conditions(self) -> Iterator[exp.Expr]:
         """Yield the conditions; those on what a row has several of look for one of them."""
-        tests, alternatives = self.conditions.tests, self._has_alternatives()
+        alternatives, hops = self._has_alternatives(), self.conditions.hops
+        tests = [self._by_key(test, hops[test.place]) if test.place in hops else test for test in self.conditions.tests]
         single = [t for t in tests if not t.negated and self.world.is_single(self.main.name, t.column.relation.name)]
         if alternatives and len(tests) == len(single) == 2 and not self.extra:
             yield exp.or_(*(test.condition for test in tests))
             return
         either = any(self.sentence.text(k) == "or" for k in range(len(self.sentence.items)))
-        equal = [test.column for test in single if isinstance(test.condition, exp.EQ | exp.In)]
+        equal = [t.column for t in single if isinstance(t.condition, exp.EQ | exp.In) and t.place not in hops]
         valued = [id(column) for column in equal if either or not column.column.array]  # a list may hold both
         if alternatives or len(valued) > len({*valued}):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
-        by_relation: dict[str, list[Test]] = {}
+        by_relation: dict[tuple[str, bool], list[Test]] = {}
+        ways = self.world.graph.ways(self.main.name)
         joined = self.conditions.joined and all(c.kind == "text" for c in self.shown)
         for test in tests:
             own = test.column.relation
+            through = {hop.right for hop in ways[own.name]}
+            inside = any(i < test.place and relation.name in through for i, relation in self.denied)
             thing = self._thing() if own is self.main else None
             solely = not test.negated and bool(_SOLELY & {token.folded for token in self.sentence.links.tokens})
             if thing is not None and (solely or (test.never and test.negated)):
@@ -464,20 +530,27 @@ class Composer(Ranking):
                 none = exp.Not(this=self._held_by(thing, other))
                 whole = exp.and_(so.copy(), none) if solely else none
                 yield self.choices.pick(("never", test.place), [(whole, 1.0), (so, 0.97)])
-            elif thing is not None and joined and isinstance(test.condition, exp.In) and not test.negated:
+            elif thing is not None and joined and isinstance(test.condition, exp.In) and test.place not in hops:
                 each = (exp.EQ(this=plain(test.column), expression=v.copy()) for v in test.condition.expressions)
                 both = exp.and_(*(self._held_by(thing, one) for one in each))  # keepers with both, or with either
                 yield self.choices.pick(("both", test.place), [(both, 1.0), (test.condition, 0.97)])
-            elif self.world.is_single(self.main.name, own.name):
+            elif not inside and self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:
-                by_relation.setdefault(own.name, []).append(test)
-        for tests in by_relation.values():
-            relation = tests[0].column.relation
-            for negated in (False, True):
-                listed = [test.condition for test in tests if test.negated is negated]
-                if listed:
-                    yield self._member(relation, listed, wanted=not negated)
+                by_relation.setdefault((own.name, inside or test.negated), []).append(test)
+        for _, relation in self.denied:  # "no visits in May" are none of these, rather than none and some
+            if not any(no and relation.name in (n, *(h.right for h in ways[n])) for n, no in by_relation):
+                yield self._member(relation, (), wanted=False)
+        for (name, negated), of in by_relation.items():
+            yield self._member(self.world.catalog.relation(name), [t.condition for t in of], wanted=not negated)
+
+    def _by_key(self, test: Test, hop: Hop) -> Test:
+        """Return the test that the rows which one of several keys leads to fulfil a condition."""
+        held = exp.select(hop.theirs.copy()).from_(table_of(hop.right)).where(test.condition.copy())
+        found = exp.In(this=hop.own.copy(), query=held.subquery())
+        found.meta[JOINS] = True
+        column = self.world.index.column(self.main.name, hop.left_column)
+        return replace(test, column=column or test.column, condition=found)
 
     def _rank_first(self, conditions: Sequence[exp.Expr]) -> exp.Expr:
         """Return the condition that a row has the most of all in its group that fulfil others."""
@@ -561,6 +634,10 @@ class Composer(Ranking):
             self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
         of_kind = all(c.kind in ("text", "boolean", "date") or c.relation is not self.main for c in self.shown)
+        for named_by in (c for c in self.shown if c is self.world.index.name_of(c.relation) and c not in named):
+            way = self.world.graph.ways(self.main.name)[named_by.relation.name]
+            key = self.world.index.column(self.main.name, way[0].left_column) if len(way) == 1 else None
+            of_kind &= key is None or not (way[0].single and self.world.is_unique(key))  # a player is one person
         of_kind = of_kind and (not self.searches or self._lists_kinds())
         of_kind = of_kind and not self.ordering and entity is None and not theirs
         if self.shown and of_kind and not (self.names_main and any(c.is_measurable for c in self.shown)):
@@ -596,6 +673,8 @@ class Composer(Ranking):
         shows = [*listed, *self.ordering]
         listed = [each for c in shows for each in (self._with_names(c) if unnamed or c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
+        if first == "when" and not any(c.kind == "date" or _TIMES & {*c.words} for c in listed):
+            self.choices.doubt(0.3, "it asks for a day")
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)

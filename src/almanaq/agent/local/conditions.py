@@ -15,6 +15,7 @@ from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.index import Named, ValueMeaning
 from almanaq.agent.linking.joins import key_of, table_of
+from almanaq.agent.linking.link import is_name
 from almanaq.agent.linking.words import is_verb_form, stem, value_key
 from almanaq.agent.local.presence import Presence, Test, on_scale
 from almanaq.agent.local.spec import (
@@ -38,6 +39,10 @@ _JOINED = re.compile(r"\b(?:or|and|nor|well)\b|[/&]")
 _FEW_ROWS, _ITSELF, _PART_OF_NAME = 20, 0.6, 0.6
 _AGREED = 1.15
 """How much more a column is meant where another one, of which the words are a value too, has it for the same row."""
+_BY_KEY = 0.85
+"""How near are rows to which several keys lead, one of which words may say."""
+_AFTER_NOUN = 0.8
+"""How near to the rows is at least what stands right after the noun that it is of: "a concert in 2014"."""
 _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 
@@ -58,7 +63,8 @@ class Conditions(Presence):
             if self._is_act(i) and self.choices.pick(("act", i), [(True, 1.0), (False, 0.97)]):
                 continue
             last = lists[-1][-1] if lists else None
-            if last and last[1] is column and self._are_listed(last[0], i):
+            same = last is not None and self.hops.get(last[0]) == self.hops.get(i)
+            if last and last[1] is column and same and self._are_listed(last[0], i):
                 lists[-1].append((i, column, meant))
             else:
                 lists.append([(i, column, meant)])
@@ -92,11 +98,18 @@ class Conditions(Presence):
         label = self._label(i)
         weights: dict[int, tuple[LinkedColumn, float]] = {}
         before = sentence.words_before(i, 2)
+        sides = [meaning.column for meaning in span.meanings]
         for meaning in span.meanings:
             column = meaning.column
             weight = self.world.reach(self.main.name, column)
             if not weight:
                 continue
+            weight = max(weight, _BY_KEY) if self.parallel(column) else weight
+            if len({*map(id, sides)}) > 1 and is_name(meaning) and sentence.links.text(span).islower():
+                weight *= 0.8  # "the alien heroes" are of a kind, rather than called Alien
+            end = [c for c in sides if c is not column and c.relation is column.relation]
+            target = self.world.target_of(column) if end else None
+            weight *= 1.3 if target is not None and self.said_of(i, column.name, target) else 1.0
             loose = meaning.how == "item" and column.distinct > 300
             alone = meaning.how == "part" and len({m.value for m in span.meanings}) == 1
             alone = alone and self.sentence.links.text(span)[:1].isupper()
@@ -118,10 +131,17 @@ class Conditions(Presence):
         called = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
         if called and len(options) > 1 and before[:1] in (["in"], ["within"]):  # what is in Selby is not Selby itself
             options = [(c, weight * (_ITSELF if c is name and c.names_rows else 1.0)) for c, weight in options]
-        if len(options) == 1 and not self.world.is_single(self.main.name, options[0][0].relation.name):
-            # Only other rows, which belong to a row, have it.
-            options = [(column, 0.8 * weight / self.world.reach(self.main.name, column)) for column, weight in options]
+        if len(options) == 1 and (reach := self.world.reach(self.main.name, options[0][0])) < 1:
+            # No other column has it, however far this one is; which key leads there is another choice.
+            keys, main, of = self.parallel(options[0][0]), self.main.name, options[0][0].relation.name
+            sure = all(not meaning.how for meaning in span.meanings)
+            sure = sure and bool(keys or not self.world.graph.is_ambiguous(main, of))
+            near = (0.95 if sure else reach) if self.world.is_single(main, of) else 0.9 if sure and called else 0.8
+            options = [(column, near * weight / (max(reach, _BY_KEY) if keys else reach)) for column, weight in options]
         column = self.choices.pick(("value", span.first), options)
+        self._pick_hop(i, column)
+        if column.relation is self.main and (target := self.world.target_of(column)) is not None:
+            sentence.take(*self.said_of(i, column.name, target))  # "departing from OSL", of a `source_airport`
         if label is not None and self._labels(label, column):
             sentence.take(label)
         if i and sentence.items[i - 1].kind == "by" and sentence.text(i - 1) == "by":
@@ -259,7 +279,8 @@ class Conditions(Presence):
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
             )
             named = column is self.world.index.name_of(column.relation)  # China is not Hong Kong, China
-            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.8)]
+            written = values[0][:1].isupper() and values[0] in self.sentence.links.question
+            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.7 if written else 0.8)]
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
@@ -555,6 +576,9 @@ class Conditions(Presence):
                 if not self._is_time(column, period):
                     continue
                 reach = self.world.reach(self.main.name, column) * (1.0 if name == self.main.name else 0.8)
+                before = self.sentence.neighbour(i, -1, gap=2)
+                if before is not None and reach and column.relation in self.sentence.items[before].meanings[:1]:
+                    reach = max(reach, _AFTER_NOUN)
                 exact = column.words in (("year",), ("month",), (*relation_words(column.relation), "date"))
                 exact |= len(column.words) == 1 and column.kind == "date" and not is_verb_form(column.words[0])
                 primary = exact or column.words[0] in ("order", "release", "released", "sale", "created")

@@ -52,8 +52,9 @@ class Draft:
         self.shown: list[LinkedColumn] = []
         self.limit: int | None = None
         self.offset = 0
-        self.counts = self.distinct = self.names_main = False
+        self.counts = self.distinct = self.names_main = self.of_each = False
         self.ordering: list[LinkedColumn] = []
+        self.denied: list[tuple[int, Relation]] = []
         self.firsts: list[exp.Expr] = []
         self.searches = is_searched(world, main)
         self.wishes: list[tuple[LinkedColumn, Phrase]] = []
@@ -128,12 +129,14 @@ class Draft:
             self.names_main |= kinds and any(getattr(c, "relation", None) is self.main for c in meant)  # "the admins"
         for i, relation in self._tables():
             one = self.world.is_single(self.main.name, relation.name)
-            if one and not self.world.is_single(relation.name, self.main.name):
+            if relation is self.main or (one and not self.world.is_single(relation.name, self.main.name)):
                 continue
-            before = sentence.neighbour(i, -1, gap=2)
+            before = sentence.neighbour(i, -1, gap=4, over=("by",))  # "are not used by any document"
+            if before is not None and self.main in sentence.items[before].meanings:
+                before = sentence.neighbour(before, -1, gap=2)  # "except stadiums having a concert"
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
-                sentence.take(before, i)
-                self.extra.append(self._member(relation, (), wanted=False))
+                sentence.take(before, i, *(k for k in range(before, i) if sentence.items[k].kind == "by"))
+                self.denied.append((i, relation))
         for i in list(sentence.of("not")) if self.names_main else []:  # "animals that have never visited"
             k = next((k for k in range(i + 1, len(sentence.items)) if sentence.text(k) not in ("been", "yet")), i)
             done = [r for r in self.world.details_of(self.main) if share_root(sentence.text(k), relation_words(r)[-1])]

@@ -81,6 +81,9 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("count")):
             k = sentence.neighbour(i, 1, gap=2)
+            if k is not None and sentence.items[k].kind == "count":
+                sentence.take(i)  # "count the number of"
+                continue
             distinct = k is not None and sentence.items[k].kind == "distinct"
             if distinct and k is not None:
                 sentence.take(k)
@@ -173,6 +176,9 @@ class Figures(Defined):
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed
         self.sentence.take(k)
+        said = (s for s in self.sentence.links.spans if s.first == self.sentence.items[k].first and not s.how)
+        if not distinct and any(s.kind == "table" and self.main in s.meanings for s in said):
+            self.choices.doubt(0.5, f"rows, or different {column.name}")
         named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
         if named_like_rows and not distinct:
             self._count_rows()
@@ -232,6 +238,12 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("by")):
             k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value", "unknown"))
+            after = [item.kind for item in sentence.items[i + 1 : i + 2]]
+            if sentence.text(i).endswith("each") and after in ([], ["silent"], ["and"]):
+                sentence.take(i)  # "each kind, and how many trees there are of each"
+                self.of_each = True
+                others = (j for j, relation in self._tables() if j < i and relation is not self.main)
+                k = k if k is not None else next(others, None)  # "all boats, and the sailings of each"
             if k is None:
                 continue
             kind = sentence.items[k].kind
@@ -243,6 +255,9 @@ class Figures(Defined):
                 k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
+                continue
+            if kind in ("superlative", "compare") and is_verb_form(sentence.text(i - 1)):
+                sentence.take(i)  # "used by the most clubs"
                 continue
             if self._ranks_by(i, k) or self._tells_doer(i, k):
                 continue
@@ -343,7 +358,8 @@ class Figures(Defined):
                 return True
             if relation is self.main:
                 mean = bool(self.measures) and isinstance(self.measures[-1], exp.Avg | exp.Median)
-                self.choices.doubt(0.9 if mean else 0.5, "per row")
+                lists = not self.measures and not sentence.has_kind("count", "share", "superlative")
+                self.choices.doubt(0.9 if mean or lists else 0.5, "per row")  # "name and age of each grower"
                 return True
             if not self.world.is_single(self.main.name, relation.name):
                 raise NotComposed

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn
+from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
+from almanaq.agent.linking.english import share_root
 from almanaq.agent.linking.index import Named
-from almanaq.agent.linking.joins import is_missing, is_there, key_of
+from almanaq.agent.linking.joins import Hop, is_missing, is_there, key_of
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import is_verb_form
+from almanaq.agent.linking.words import identifier_stems, is_verb_form, stem
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import compared, like, number, one_of, plain, text
 from almanaq.agent.local.world import World
@@ -26,6 +27,14 @@ _ASKED_FOR = {
     "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
 }
 """What the words of a column may be that a question word asks for."""
+_ENDS = (
+    frozenset("from source src origin orig start depart departing departure leave leaving".split()),
+    frozenset("to into destination dest dst end target arrive arriving arrival land landing".split()),
+)
+"""Words for where something begins, and where it ends."""
+_OWN, _OTHERS = 0.9, 0.5
+"""How near is at least a column of the rows that it is listed of, and how much less is meant one of others."""
+_TYING = frozenset((*"of for the all any these those a an ,".split(), "of each", "for each", "for every"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ class Presence:
         self.sentence, self.world, self.main, self.choices = sentence, world, main, choices
         self.tests: list[Test] = []
         self.versus: list[exp.Expr] = []
-        self._by_part: dict[int, LinkedColumn] = {}
+        self.hops: dict[int, Hop] = {}
         self.joined = False
 
     # --- which column ----------------------------------------------------------------------------------------------
@@ -82,9 +91,12 @@ class Presence:
                 options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
+        elif (owners := self._owners(i)) and len(options) > 1:
+            theirs = [c.relation for c, _ in options if c.relation in owners]
+            far = self.world.graph.is_ambiguous(self.main.name, theirs[0].name) if theirs else True
+            least, less = 0.0 if far else _OWN, _OTHERS if theirs else 1.0
+            options = [(c, max(w, least) if c.relation in owners else w * less) for c, w in options]
         chosen = self.choices.pick((role, span.first), options)
-        if any(isinstance(n, Named) and n.thing is chosen and n.how == "part" for n in span.meanings):
-            self._by_part[i] = chosen
         word = self.sentence.text(0)
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
         fits_word = chosen.kind == "text" or not word.startswith(("who", "where"))
@@ -99,11 +111,47 @@ class Presence:
             self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
 
-    def is_named_again(self, i: int) -> bool:
-        """Return whether a part of a name belongs to a column that another part of it, which is used, has named."""
-        used = [c for k, c in self._by_part.items() if k != i and self.sentence.used[k]]
-        meant = [n.thing for n in self.sentence.items[i].meanings if isinstance(n, Named) and n.how == "part"]
-        return any(thing is column for thing in meant for column in used)
+    def parallel(self, column: LinkedColumn) -> list[Hop]:
+        """Return the keys that lead to the rows of a column, where several do: of a flight, from where and to where."""
+        hops = [h for h in self.world.graph.hops(self.main.name) if h.right == column.relation.name and h.single]
+        return hops if len(hops) > 1 else []
+
+    def said_of(self, i: int, name: str, relation: Relation) -> list[int]:
+        """Return the places beside a value of words that tell a key from others: "eyes" of `eye_colour_id`."""
+        own = {word for word in identifier_stems(name) if word not in ("id", "code", "key", *relation_words(relation))}
+        ends = own.union(*(each for each in _ENDS if own & each))
+        before = list(range(i - 1, max(i - 6, -1), -1))
+        stop = next((n for n, k in enumerate(before) if k in self.hops), len(before))  # that is said of another value
+        found = []
+        for k, meant in [*((k, ends) for k in before[:stop]), (i + 1, own), (i + 2, own)]:
+            said = [stem(word) for word in self.sentence.text(k).split()]
+            if any(a in meant or (len(a) > 2 and share_root(a, b)) for a in said for b in meant):
+                found.append(k)
+        return found
+
+    def _pick_hop(self, i: int, column: LinkedColumn) -> None:
+        """Find which of several keys leads from a row to a value: "departing from Oslo"."""
+        hops = self.parallel(column)
+        said = [self.said_of(i, hop.left_column, column.relation) for hop in hops]
+        listed = [k for k in self.hops if hops and self.sentence.neighbour(i, -1, over=("and",)) == k]
+        if hops and listed and not any(said):
+            self.hops[i] = self.hops[listed[0]]
+        elif hops:
+            options = [(j, 0.4 if any(said) and not places else 0.97) for j, places in enumerate(said)]
+            chosen = self.choices.pick(("key", i), options)
+            self.hops[i] = hops[chosen]
+            self.sentence.take(*said[chosen])
+
+    def _owners(self, i: int) -> Sequence[object]:
+        """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
+        sentence, k = self.sentence, i + 1
+        while k < len(sentence.items) and (sentence.items[k].kind in ("column", "and") or sentence.text(k) in _TYING):
+            meant = (m.thing for m in sentence.items[k].meanings if hasattr(m, "thing"))
+            things = {id(column.relation): column.relation for column in meant}
+            if len(things) == 1 and {"of", "for"} & {*sentence.text(k).split()}:
+                return [*things.values()]  # "the id and name of the grower", which is one span
+            k += 1
+        return sentence.items[k].meanings if k < len(sentence.items) and sentence.items[k].kind == "table" else ()
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""

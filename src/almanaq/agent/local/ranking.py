@@ -53,6 +53,9 @@ class Ranking(Figures):
             if self._takes_other_end(i, meant, down):
                 continue
             if self.measures:
+                of_rows = isinstance(self.measures[-1], exp.Count) and not self.sentence.has_kind("by")
+                if of_rows and meant.measured and meant.measured[0][0] != "size":
+                    self.choices.doubt(0.4, "a number of rows is no measure of these")  # "count the fastest vans"
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)

@@ -18,7 +18,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.compose import Composer
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.sentence import Choices, Sentence
-from almanaq.agent.local.spec import QuerySpec, plain, write_spec
+from almanaq.agent.local.spec import JOINS, QuerySpec, plain, write_spec
 from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.world import World
 from almanaq.errors import AlmanaqError
@@ -122,7 +122,7 @@ def find_marks(reading: Reading) -> list[str]:
     spec = reading.spec
     has = (
         len(spec.tests) > 1,
-        bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions()),
+        bool(spec.having) or any(each.find(exp.Select) for each in spec.expressions() if JOINS not in each.meta),
         len(spec.measures) > 1,
         spec.distinct,
         reading.loose,
@@ -192,6 +192,8 @@ def _columns_found(reading: Reading, world: World) -> Found | None:
             figures = tuple(map(str, world.run(reading.suql)[0]))
             shown = tuple(plain(c) for c in world.columns(spec.rows) if c.kind != "prose")[:_MOST_SHOWN]
             spec = QuerySpec(spec.rows, shown, (), spec.conditions)
+        if spec.having:  # what groups are counted for is not what they are
+            spec = replace(spec, measures=())
         key = key_of(world.catalog.relation(spec.rows)) if spec.columns and not spec.distinct else None
         keys = tuple(plain(c) for c in world.columns(spec.rows) if c.name == key and plain(c) not in spec.columns)
         whole = replace(spec, columns=(*spec.columns, *keys), limit=spec.limit or _MOST_COMPARED)
@@ -208,8 +210,8 @@ def _same_rows(one: Found | None, other: Found | None) -> bool:
     """Return whether the columns that one reading shows are among those of the rows of the other."""
     if not one or not other or not one[0] or not other[0]:
         return False
-    few, many = sorted((one, other), key=lambda each: len(each[0]))
-    return all(column in (*many[0], *many[1]) for column in few[0])
+    ways = ((few, many) for few, many in ((one, other), (other, one)) if len(few[0]) <= len(many[0]))
+    return any(all(column in (*many[0], *many[1]) for column in few[0]) for few, many in ways)
 
 
 def _agree(one: Reading, other: Reading) -> bool:
@@ -296,11 +298,14 @@ def _add(
         notes = tuple(f"I took “{said}” for “{meant}”." for said, meant in spelled)
         said = [t for t in composer.conditions.tests if sentence.items[t.place].kind in ("period", "number", "compare")]
         dated = [t.column for t in said if t.column.kind == "date" or "year" in t.column.words]
+        valued = [t.column for t in composer.conditions.tests if sentence.items[t.place].kind == "value"]
+        told = [c for c in valued if c.relation is not composer.main]  # "published by Nordvik", of publishers
         named = (
             item
             for k, item in enumerate(sentence.items)  # a year tells, too, that "discovered" means the year of discovery
             if item.kind == "column"
             and not any(sentence.asks_for(k, c) or any(c is each for each in dated) for c in _columns(item))
+            and not (item.how == "root" and any(c is each for c in _columns(item) for each in told))
         )
         loose = any(s.how in ("synonym", "root") or (s.how == "part" and bool(s.meanings[1:])) for s in named)
         found[suql] = Reading(spec, suql, probability, unused, notes, tuple(choices.reasons), certainty, loose)

@@ -15,6 +15,8 @@ from almanaq.agent.linking.words import singular
 from almanaq.agent.queries import query_tree, to_sql
 from almanaq.text.sql_literals import is_plain
 
+JOINS = "joins"
+"""The mark of a condition that a join might say as well: it looks for the one row to which a key leads."""
 TITLE = "title"
 """The key of an expression's metadata that names it where it is shown."""
 
