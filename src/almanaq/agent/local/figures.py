@@ -151,9 +151,8 @@ class Figures(Defined):
         columns = (c for c in self.world.columns(self.main.name) if c.is_measurable)
         tally = next((c for c in columns if c.tallies or (pieces and "quantity" in c.roles)), None)
         acts = pieces and {"did", "does"} & {token.folded for token in self.sentence.links.tokens}
-        said = [item for item in self.sentence.items if item.kind != "silent"][
-            : -1 if acts else None
-        ]  # "did Per order"
+        said = [item for item in self.sentence.items if item.kind != "silent"]
+        said = said[:-1] if acts else said  # "did Per order" is no noun of the rows
         named = any(s.kind == "table" and not s.how and self.main in s.meanings for s in said)
         if tally is None or named:
             return count()
