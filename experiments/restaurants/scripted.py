@@ -103,7 +103,7 @@ class Writer:
         if kind == "compare":
             sign, extreme = (">", "MAX") if turn.get("more") else ("<", "MIN")
             bound = f"(SELECT {extreme}({_ranked(turn['column'])}) FROM restaurants WHERE {_among(lists[-1])})"
-            return search(self.search, f"{_ranked(turn['column'])} {sign} {bound}")
+            return search(turn if "where" in turn else self.search, f"{_ranked(turn['column'])} {sign} {bound}")
         return search(turn)
 
 
