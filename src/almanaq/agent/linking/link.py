@@ -204,11 +204,8 @@ def _names(tokens: Sequence[Token], index: CatalogIndex) -> Iterator[Span]:
                 yield Span(first, last, "term", tuple(terms), _TERM * size)
             tables = index.relations_named(key) or index.relations_named(joined)
             opens = not first or tokens[first - 1].text in ".?!" or tokens[first - 1].folded == "please"
-            verb = (opens and tables and not tables[0].how and not is_plural(token)) or tokens[first].folded in (
-                "it",
-                "us",
-                "in",
-            )
+            verb = opens and bool(tables) and not tables[0].how and not is_plural(token)
+            verb = verb or tokens[first].folded in ("it", "us", "in")
             if tables and not (silent and verb):  # "list the owners", beside a `price_list`
                 best = max(named.sureness for named in tables)
                 meant = tuple(named.thing for named in tables if named.sureness > best - 0.2)
