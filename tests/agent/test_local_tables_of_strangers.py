@@ -808,3 +808,10 @@ def test_what_is_so_of_all_of_both_never_or_still_is_offered(tables, question, o
     first, *others = queries(tables, question)
     assert first is None
     assert any(offered in (each or "").replace("\n", " ") for each in others)
+
+
+STOPS = {"stops": {"stop_no": ["17-1", "17-2", "17-3"], "problem": ["speed", "light", "speed"], "vehicle": list("aba")}}
+
+
+def test_where_asks_for_a_place() -> None:
+    assert queries(STOPS, "where did stop 17-2 happen?")[0] is None

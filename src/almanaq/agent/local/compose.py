@@ -16,7 +16,7 @@ from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form, stem
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.phrases import search_words
-from almanaq.agent.local.presence import Test, denied
+from almanaq.agent.local.presence import ASKED_FOR, Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import (
@@ -61,7 +61,6 @@ _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 _TIED, _TOLD = 0.75, 0.9
 """How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
-_TIMES = frozenset("date day year time".split())
 _OVER = frozenset("under over above below".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
@@ -269,6 +268,8 @@ class Composer(Ranking):
             noun = i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column")
             if noun and not sentence.asks_doer(i, column):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
+            if column.kind == "boolean" and i and sentence.items[i - 1].kind == "superlative":
+                self.choices.doubt(0.3, f"of those that are {column.name}, or of all")  # "the oldest winner"
             self.shown.append(column)
         told = {test.column.relation.name for test in self.conditions.tests}
         for i, relation in self._tables():
@@ -673,8 +674,9 @@ class Composer(Ranking):
         shows = [*listed, *self.ordering]
         listed = [each for c in shows for each in (self._with_names(c) if unnamed or c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
-        if first == "when" and not any(c.kind == "date" or _TIMES & {*c.words} for c in listed):
-            self.choices.doubt(0.3, "it asks for a day")
+        told = ASKED_FOR.get("" if self.searches else first)
+        if told is not None and not any((first == "when" and c.kind == "date") or told & {*c.words} for c in listed):
+            self.choices.doubt(0.3, f"nothing shown says {first}")
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)

@@ -28,9 +28,9 @@ class NotComposed(Exception):
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
 _CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
-_UNNAMED, _ALONE, _SAID_AGAIN, _SURE_PART = 0.5, 0.8, 0.9, 0.7
-"""How surely a noun of which nothing is known means the rows, one beside no other, and one after their own; how
-sure a part of a value has to be."""
+_UNNAMED, _ALONE, _SAID_AGAIN, _IS_VALUE, _SURE_PART = 0.5, 0.8, 0.9, 0.3, 0.7
+"""How surely a noun of which nothing is known means the rows, one beside no other, one after their own, and one that is
+a value of theirs; how sure a part of a value has to be."""
 
 
 class Draft:
@@ -76,7 +76,10 @@ class Draft:
                 again = any(each.last == span.first for each in said)  # "staff members", but not "senate votes"
                 again = again and not english().sums((self.sentence.links.tokens[span.last - 1].stem,))
                 unnamed = _SAID_AGAIN if again else unnamed
-                self.choices.doubt(sure if span.kind == "table" else unnamed, self.sentence.links.text(span))
+                kinds = ((s.first, s.last) for s in self.sentence.links.spans if s.kind == "value" and not s.how)
+                sure = sure if span.kind == "table" else unnamed
+                sure = min(sure, _IS_VALUE) if (span.first, span.last) in kinds else sure  # "dog names", of pets
+                self.choices.doubt(sure, self.sentence.links.text(span))
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:

@@ -22,9 +22,12 @@ from almanaq.suql.catalog.relations import Relation
 _FEW_ANSWERS = 5
 _RECORDED = frozenset("figure figures value data entry recorded given listed known available reported stated".split())
 """Words of what is not there because nobody wrote it down: it is not 0."""
-_ASKED_FOR = {
+ASKED_FOR = {
     "when": frozenset(("date", "birthdate", "day", "year", "time")),
-    "where": frozenset(("place", "location", "city", "country", "birthplace", "address")),
+    "where": frozenset(
+        "place location locality city country birthplace address town state region county district area neighborhood "
+        "neighbourhood street site venue station latitude".split()
+    ),
 }
 """What the words of a column may be that a question word asks for."""
 _ENDS = (
@@ -82,7 +85,7 @@ class Presence:
             return None
         doers = [(column, weight) for column, weight in options if self.sentence.asks_doer(i, column)]
         options = doers or options
-        asked = _ASKED_FOR.get(self.sentence.text(0), frozenset())
+        asked = ASKED_FOR.get(self.sentence.text(0), frozenset())
         options = [(c, w * (1.4 if asked & {*c.words, c.kind} else 1.0)) for c, w in options] if asked else options
         before = self.sentence.items[i - 1] if i else None
         if before is not None and before.kind == "table":
