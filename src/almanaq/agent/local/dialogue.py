@@ -201,8 +201,9 @@ class LocalDialogue:
             return self._offer(question, alone, world)
         idle = sure is not None and _searches(sure, world) and bool(sure.unused) and not sure.spec.conditions
         if sure is not None and not idle and (tied := with_ties(sure, world)) is not None:
-            kind = "detail" if of_row else "new"
-            return Parsed("query", tied.suql, kind=kind, remarks=tied.notes, unused=tied.unused)
+            return Parsed(
+                "query", tied.suql, kind="detail" if of_row else "new", remarks=tied.notes, unused=tied.unused
+            )
         return self._offer(question, alone, world)
 
     def _answer_first(self, question: str, catalog: Catalog, history: Sequence[Turn]) -> Parsed | None:

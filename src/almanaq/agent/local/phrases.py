@@ -76,6 +76,8 @@ def _packs() -> tuple[Domain, ...]:
     return tuple(found)
 
 
+_ENDS = frozenset((*".,;:!?", "so", "but", "because", "where", "which", "that"))
+"""What ends a part of a turn that tells something of its own."""
 _LONGEST_MATTER = 5
 """Words of the longest run that asks for a matter."""
 AMOUNT = "amount"
@@ -119,16 +121,12 @@ class TokenUse:
 
     def tells(self, i: int) -> bool:
         """Return whether word i stands where the asker tells of people, and wants or denies nothing."""
-        words = search_words()
-        first = next((k + 1 for k in range(i, -1, -1) if self._parts(k)), 0)
-        last = next((k for k in range(i, len(self.tokens)) if self._parts(k)), len(self.tokens))
+        words, ends = search_words(), [k for k in range(len(self.tokens)) if self.folded(k) in _ENDS]
+        first = max((k + 1 for k in ends if k <= i), default=0)
+        last = min((k for k in ends if k >= i), default=len(self.tokens))
         said = [self.folded(k) for k in range(first, last)]
         said = said[next((k for k, word in enumerate(said) if word not in words.leading), 0) :]
         return bool(said) and said[0] in words.tellers and not (words.wanting | words.negations).intersection(said)
-
-    def _parts(self, i: int) -> bool:
-        """Return whether word i ends a part of a turn that tells something of its own."""
-        return self.folded(i) in (*".,;:!?", "so", "but", "because", "where", "which", "that")
 
     def stem(self, i: int) -> str:
         """Return the stem of token i, "" outside the question."""

@@ -166,14 +166,10 @@ def resolve(question: str, history: Sequence[Turn], world: World) -> Reference |
     if single := _noun(said, world) or (one and one[0]):
         return _refer(turn, 0, single, world, guessed=True)
     if every := turn_pattern("all").search(said):
-        covers = world.link(question).covers
-        several = every[0].split()[-1] in _SEVERAL or any(
-            s.kind == "superlative" for s in (covers[0] if covers else ())
-        )
+        ranks = any(span.kind == "superlative" for span in next(iter(world.link(question).covers), ()))
+        several = ranks or every[0].split()[-1] in _SEVERAL
         return _refer((list_shown if several else None) or turn, None, every[0], world)
-    if _asks_columns(question, world):
-        return _refer(turn, None, "", world)
-    if _asks_row(question, history, world):
+    if _asks_columns(question, world) or _asks_row(question, history, world):
         return _refer(turn, None, "", world)
     among = turn_pattern("among").search(said)
     return _refer(list_shown or turn, None, among[0], world) if among else None
@@ -200,8 +196,7 @@ def _asks_row(question: str, history: Sequence[Turn], world: World) -> bool:
     if shown is None or len(shown.keys) != 1 or not turn_pattern("asks_row").search(fold(question)):
         return False
     links = world.link(re.sub(r"\b(can|could|may|must|should) one\b", r"\1 we", question, flags=re.IGNORECASE))
-    cover = links.covers[0] if links.covers else ()
-    spans = {s.kind for s in cover if s.how != "part"} & {"table", "value", "number", "compare"}
+    spans = {s.kind for s in next(iter(links.covers), ()) if s.how != "part"} & {"table", "value", "number", "compare"}
     return not spans and not any(t.folded in search_words().entity_words | {"any"} for t in links.tokens)
 
 
