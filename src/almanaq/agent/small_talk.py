@@ -73,6 +73,8 @@ _KINDS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ),
 )
 _COMPILED = tuple((kind, re.compile("|".join(f"(?:{p})" for p in patterns))) for kind, patterns in _KINDS)
+_TELLS = re.compile(r"(?:you|he|she|they|that|this|it)\b.*")
+"""What may stand beside thanks and asks for nothing: "you have been most helpful"."""
 _SHORT = {"'s": " is", "'m": " am", "'re": " are", "'ve": " have", "'ll": " will"}
 _SHORT |= {"whats": "what is", "thats": "that is"}
 
@@ -86,8 +88,12 @@ def small_talk(text: str) -> Kind | None:
     plain = _without_marks(plain)
     if not plain:
         return "empty"
-    if len(parts) > 1 and all(_kind(part) for part in parts if part):
+    kinds = [_kind(part) for part in parts if part]
+    if len(parts) > 1 and all(kinds):
         return _kind(parts[-1] or parts[0])
+    told = all(kind or _TELLS.fullmatch(part) for kind, part in zip(kinds, filter(None, parts), strict=True))
+    if "thanks" in kinds and "?" not in text and told:
+        return "thanks"
     return _kind(plain)
 
 

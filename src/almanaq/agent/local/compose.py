@@ -15,7 +15,7 @@ from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
 from almanaq.agent.linking.words import is_plural, is_verb_form, stem
 from almanaq.agent.local.draft import HAVING, NotComposed
-from almanaq.agent.local.phrases import search_words
+from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.presence import ASKED_FOR, Test, denied
 from almanaq.agent.local.ranking import Ranking
 from almanaq.agent.local.sentence import names_doers
@@ -115,7 +115,8 @@ class Composer(Ranking):
         self._take_ties()
         for i, span in enumerate(self.sentence.unused()):
             left = _BESIDE if self._says_more_of(span) else _LEFT_OVER.get(span.kind, 0.3)
-            weight = (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else left
+            known = self.searches and bool(self.wishes) and bool(domain_of(self.world.catalog).matters)
+            weight = 1.0 if known else (_LEFT_OUT, _LEFT_OUT_TOO)[bool(i)] if self.searches else left
             self.choices.doubt(weight, f"unused {self.sentence.links.text(span)}")
         return spec
 

@@ -55,6 +55,7 @@ _CHOICE = re.compile(
 _QUESTION_WORDS = frozenset("which what who whom whose where when why how".split())
 _BEGINNINGS = _QUESTION_WORDS | frozenset("list show give find number average total count top name".split())
 """Words that begin a question of its own."""
+_SHORT_IS = re.compile(r"\b(where|when|how|which|which one)['’]s\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[^,.!;?]+[,.!;]+\s*(?:but |and )?(?=\w)", re.IGNORECASE)
 _NEXT_QUESTION = re.compile(
     rf"(?<=\?)\s+(?=(?:and |then )?(?:{'|'.join(_QUESTION_WORDS)})(?:\s\w+){{2}})", re.IGNORECASE
@@ -121,6 +122,7 @@ class LocalDialogue:
     ) -> Parsed:
         """Return the query of a turn, or the readings to choose from; a query that was refused has no second form."""
         question = turn_pattern("asides").sub("", restore_apostrophes(question[:_LONGEST]))
+        question = _SHORT_IS.sub(r"\1 is", question)
         while (said := _CLAUSE.match(question)) and small_talk(said[0]):  # "That sounds great, but …"
             question = question[said.end() :]
         if failures:
@@ -184,6 +186,7 @@ class LocalDialogue:
         if last is not None:
             whole = sure if sure is not None and not refers_back and sure.probability >= _WHOLE else None
             searched = is_searched(world, world.catalog.relation(last.rows))
+            lost &= not searched
             narrows = whole is None and _is_part(question, world, searched=searched)
             narrows |= searched and best is not None and self._narrows(question, best, world)
             opens = not (refers_back or narrows or searched) and _may_go_on(question, last, world)

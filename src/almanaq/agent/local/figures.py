@@ -24,6 +24,9 @@ def _is_kind(column: LinkedColumn) -> bool:
     return column.kind in ("text", "boolean") or column.is_identifier or timely
 
 
+_NUMBERS = frozenset(("num", "number", "count"))
+
+
 class Figures(Defined):
     """Adds what is computed of many rows, and what these are put together by."""
 
@@ -171,6 +174,15 @@ class Figures(Defined):
         self._count_rows()
 
     def _count_column(self, k: int, distinct: bool) -> None:
+        links, noun = self.sentence.links, self.sentence.items[k]
+        said = {token.stem for token in links.tokens[noun.first : noun.last]}
+        told = (c for c in self.world.columns(self.main.name) if c.is_measurable and {*c.words} & _NUMBERS)
+        number = next((c for c in told if {*c.words} - _NUMBERS == said), None)
+        if number is not None and self.searches and not distinct:  # "how many reviews" are told by `num_reviews`
+            self.sentence.take(k)
+            self.counts = True
+            self.measures.append(aggregate("SUM", number))
+            return
         column = self.conditions.column(k, role="counted")
         if column is None or not self.world.is_single(self.main.name, column.relation.name):
             raise NotComposed

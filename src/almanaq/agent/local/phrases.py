@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import pairwise
 
 from almanaq.agent.linking.columns import relation_words
 from almanaq.agent.linking.english import SPELLED
@@ -66,9 +67,9 @@ def _packs() -> tuple[Domain, ...]:
         lists = {
             each.name: word_set(data[each.name]) for each in fields(Domain) if isinstance(data.get(each.name), str)
         }
-        parts = ((name, part, each) for part in ("weak", "ask_not", "ask") for name, each in known.items())
+        parts = ((name, part, each) for part in ("weak", "ask_not", "ask", "ask_other") for name, each in known.items())
         matters = {
-            without_small(stems(said)): (name, part != "ask_not")
+            without_small(stems(said)): (name if part != "ask_other" else "", part != "ask_not")
             for name, part, each in parts
             for said in each.get(part, ())
         }
@@ -91,6 +92,7 @@ class TokenUse:
     Attributes:
         domain: words of the domain that the source is about.
         partial: it goes on from a search, so that a noun alone is a wish.
+        dishes: what a list of dishes holds, by the stems of its words and of every run of several.
     """
 
     question: str
@@ -98,6 +100,7 @@ class TokenUse:
     used: list[str | None]
     domain: Domain = NONE
     partial: bool = False
+    dishes: frozenset[tuple[str, ...]] = frozenset()
 
     def free(self, first: int, last: int) -> bool:
         """Return whether no token from `first` to `last` (exclusive) is taken."""
@@ -126,7 +129,8 @@ class TokenUse:
         last = min((k for k in ends if k >= i), default=len(self.tokens))
         said = [self.folded(k) for k in range(first, last)]
         said = said[next((k for k, word in enumerate(said) if word not in words.leading), 0) :]
-        return bool(said) and said[0] in words.tellers and not (words.wanting | words.negations).intersection(said)
+        wants = not (words.wanting | words.negations).isdisjoint(said) or ("has", "to") in pairwise(said)
+        return bool(said) and said[0] in words.tellers and not wants
 
     def stem(self, i: int) -> str:
         """Return the stem of token i, "" outside the question."""
@@ -200,8 +204,38 @@ class Phrase:
 
 def phrases(use: TokenUse, noun: str) -> tuple[Phrase, ...]:
     """Return the questions that the unlinked words ask of one row (`noun`), where they are marked as wishes."""
-    found = (_phrase(use, first, last, noun) for first, last in runs(use))
-    return tuple(phrase for phrase in found if phrase is not None)
+    whole = [(first, last) for first, last in runs(use) if AMOUNT in use.used[first:last]]  # "a wait under 20 minutes"
+    known = [(i, k) for i, k in _known(use) if not any(first <= i < last for first, last in whole)]
+    rest = replace(use, used=list(use.used))
+    for first, last in known:
+        rest.take(first, last, "known")
+    found = [_phrase(use, first, last, noun) for first, last in known]
+    found += [_phrase(rest, first, last, noun) for first, last in runs(rest)]
+    once: dict[object, Phrase] = {}  # "toddlers … kid friendly" is one wish
+    for phrase in filter(None, found):
+        name, meant = matter_of(phrase.words, use.domain) or ("", True)
+        wish = (name, meant is phrase.wanted) if name else phrase.question
+        if wish not in once or _names_company(use, {*once[wish].words.split()}):
+            once[wish] = phrase
+    return tuple(sorted(once.values(), key=lambda phrase: phrase.first))
+
+
+def _known(use: TokenUse) -> Iterator[tuple[int, int]]:
+    """Yield spans of unlinked words that ask for a matter or a dish, the longest from each word on."""
+    said, i = [token.stem.replace("-", "") for token in use.tokens], 0
+    while i < len(said):
+        ends = range(min(i + _LONGEST_MATTER, len(said)), i, -1)
+        known = (k for k in ends if use.free(i, k) and _is_known(said[i:k], use, i))
+        last = next(known, i)
+        if last > i:
+            yield i, last
+        i = max(last, i + 1)
+
+
+def _is_known(said: Sequence[str], use: TokenUse, first: int) -> bool:
+    listed = tuple(said) in use.dishes and not use.domain.empty.issuperset(said)
+    listed = listed and (len(said) > 1 or _cue(use, first)[0] != "")
+    return listed or without_small([*filter(None, said)]) in use.domain.matters
 
 
 def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
@@ -242,16 +276,22 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     if words.removesuffix("er") in search_words().adjectives:
         words = words.removesuffix("er")  # "something quieter"
     said = {use.folded(k) for k in range(first, last) if use.stem(k) not in use.domain.empty}
-    dish = not said.isdisjoint(use.domain.foods)
+    listed = (cue or last - first > 1) and tuple(t.stem for t in use.tokens[first:last]) in use.dishes
+    dish = bool(listed) or not said.isdisjoint(use.domain.foods)
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     matter = _longest_run(words, use.domain)
+    told = use.tells(first) and not _of_company(use, said)
+    if matter and (told or not use.domain.matters[matter][0]):
+        return None  # "that works for us", "our book club" ask for no place to work, or to book
     # "Fresh bread" is an opinion, which a list of dishes does not hold.
     dish = dish and not search_words().is_adjective(use.folded(first)) and not matter
-    cue = "serve" if dish and cue == "can" else cue  # "where can I get dosa?"
+    if matter and cue in ("to", "doing", "about") and use.folded(first - 1) != cue.replace("doing", "to"):
+        cue = ""  # "to look at the water" asks for the water
+    cue = "serve" if dish and cue in ("can", "for", "to", "doing", "about", "with") else cue  # "where can I get dosa?"
     if not wanted and use.domain.matters.get(("no", *matter), ("", False))[1]:
         wanted = True  # "without gluten" asks for what has none
     praised = opening == first and use.folded(first - 1) in search_words().quality
-    cue = cue or ("with" if praised or (use.partial and first == 0) else "")
+    cue = cue or ("with" if praised or (use.partial and first == 0 and (matter or not use.domain.matters)) else "")
     if cue == "with" and praised:
         words, dish = f"{use.folded(first - 1)} {words}", False
     acts = not cue and last - first > 1 and use.folded(first - 1) in ("they", "that", "which", "who")
@@ -259,21 +299,36 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
         verb, rest = use.folded(first), words[len(use.folded(first)) :]
         verb = verb if use.folded(first - 1) == "they" else singular(verb)
         return Phrase(first, last, words, f"does this {noun} {verb}{rest}?", wanted, dish)
-    told = "i we" if matter else "i we i'm we're"
-    if not cue and use.folded(first - 1) in told.split():
+    acting = "i we" if matter else "i we i'm we're"
+    if not cue and use.folded(first - 1) in acting.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
-    of_company = cue in ("", "for", "with") and _names_company(use, said)
-    denied = not (wanted or dish)  # what no text is read for is denied by none
-    if use.domain.matters and not matter and (of_company or denied or use.tells(first)):
+    if use.domain.matters and not (matter or (wanted and _is_wish(use, first, last, cue, said, dish=dish))):
         return None
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
 
 
+def _is_wish(use: TokenUse, first: int, last: int, cue: str, said: set[str], *, dish: bool) -> bool:
+    """Return whether words that ask for no matter are a wish all the same: as what a row has or serves, or alone."""
+    if _names_company(use, said) or use.tells(first):
+        return False
+    words = search_words()
+    alone = use.partial and all(
+        use.folded(k) in words.ignored or not use.folded(k)[:1].isalnum()
+        for k in (*range(first), *range(last, len(use.tokens)))
+    )
+    where = cue == "can" and last - first > 1 and "where" in (use.folded(k) for k in range(first - 5, first))
+    return dish or alone or where or cue in ("with", "near", *use.domain.serving.values())
+
+
+def _of_company(use: TokenUse, said: set[str]) -> set[str]:
+    """Return the words that say for whom or when."""
+    return {word for word in said if _stem_in(word, use.domain.occasions | use.domain.companions)}
+
+
 def _names_company(use: TokenUse, said: set[str]) -> bool:
     """Return whether words say only for whom or when: "for a business lunch" asks for nothing that texts tell."""
-    company, words = use.domain.occasions | use.domain.companions, search_words()
-    others = [word for word in said if not _stem_in(word, company)]
+    words, others = search_words(), said - _of_company(use, said)
     beside = words.glue | words.ignored | SPELLED.keys()
     told = all(word in beside or word.isdigit() or words.is_adjective(word) for word in others)
     return len(others) < len(said) and told
@@ -286,6 +341,8 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
         word = use.folded(k)
         if (use.used[k] not in (None, "not") and word != "one") or word in ("recommend", "suggest", "find"):
             break  # "can you recommend" says nothing of the row
+        if word in ("has", "have") and not _is_of_row(use, k):
+            break  # "we have a baby" does not, either
         if word in words.unable or (word in words.negations and word != "stand"):
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
@@ -304,6 +361,13 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     return cue, wanted
 
 
+def _is_of_row(use: TokenUse, k: int) -> bool:
+    """Return whether verb k is said of rows: "they have", "that has", "do any have", "where can I have"."""
+    before, near = use.folded(k - 1), {use.folded(i) for i in range(k - 4, k)}
+    of_row = before in search_words().entity_words | {"that", "which", "who", "it", "they", "must", "should", ""}
+    return of_row or (k > 0 and use.used[k - 1] is not None) or bool(near & {"do", "does", "can", "could"})
+
+
 def _address_reader(text: str) -> str:
     """Turn the asker's own pronouns to the second person: the question is put to a reader of the text."""
     text = re.sub(r"\b(my|our)\b", "your", text, flags=re.IGNORECASE)
@@ -312,7 +376,8 @@ def _address_reader(text: str) -> str:
 
 def matter_of(words: str, domain: Domain) -> tuple[str, bool] | None:
     """Return the matter that words ask for and whether for it, not its opposite: that of the longest run of words."""
-    return domain.matters.get(_longest_run(words, domain))
+    found = domain.matters.get(_longest_run(words, domain))
+    return found if found and found[0] else None
 
 
 def _longest_run(words: str, domain: Domain) -> tuple[str, ...]:
@@ -337,9 +402,9 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     does, owned = opening in search_words().verbs, cue == "with"
     asked = (
         # The noun that it stood beside is linked: "have a romantic Italian dinner".
-        (rest and opening == "open", f"is {row} {words}?"),
+        (rest and (opening == "open" or more[0] == "with"), f"is {row} {words}?"),
         (
-            (len(more) < 2 if owned else cue == "to" and not more) and search_words().is_adjective(head),
+            (len(more) < 2 - matters if owned else cue == "to" and not more) and search_words().is_adjective(head),
             f"is {row} {head}?",
         ),
         (cue == "can", f"can you {words} {'to' if opening in search_words().moving else 'at'} {row}?"),

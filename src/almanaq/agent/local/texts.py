@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -128,7 +129,23 @@ def search_covers(links: Links, world: World) -> list[tuple[Span, ...]]:
     beside = (s for s in kept if links.text(s).casefold() == "outside" and s.last not in named)  # "sit outside"
     kept += [Span(span.first, span.last, "unknown", (), 2 * span.score) for span in beside]
     kept += _option_values(use, world, domain)
+    kept += _dishes_beside_values(use, world, kept)
     return best_covers(kept, len(links.tokens), 1)
+
+
+def _dishes_beside_values(use: TokenUse, world: World, kept: Sequence[Span]) -> list[Span]:
+    """Return what lists of dishes hold where a part of it is a value: "fish tacos" beside "tacos"."""
+    dishes = frozenset[tuple[str, ...]]().union(
+        *(world.dishes(r) for r in world.catalog.relations if is_searched(world, r))
+    )
+    said, values = [token.stem for token in use.tokens], [span for span in kept if span.kind == "value"]
+    runs = ((i, k) for k in range(2, len(said) + 1) for i in range(max(k - 3, 0), k - 1))
+    parts = ((i, k, [s for s in values if i <= s.first and s.last <= k]) for i, k in runs if tuple(said[i:k]) in dishes)
+    return [
+        Span(i, k, "unknown", (), 3.0)
+        for i, k, inside in parts
+        if inside and all(s.last - s.first < k - i for s in inside)
+    ]
 
 
 def _is_structured(span: Span, use: TokenUse) -> bool:
@@ -189,7 +206,9 @@ def wishes_of(sentence: Sentence, world: World, main: Relation, partial: bool) -
     for i, token in enumerate(sentence.links.tokens):
         if token.folded in ",;?!.":
             labels[i] = "mark"
-    use = TokenUse(sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog), partial)
+    use = TokenUse(
+        sentence.links.question, sentence.links.tokens, labels, domain_of(world.catalog), partial, world.dishes(main)
+    )
     noun = singular(main.name)
     found = phrases(use, noun)
     words = search_words()
@@ -229,5 +248,17 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
     folded = {token.folded for token in sentence.links.tokens}
     named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
     first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
-    verbs = folded & {"find", "recommend", "suggest", "looking", "search", "show", "list", "name"}
-    return named or bool(folded & words.entity_words) or bool(verbs) or first in ("where", "which", "any", "who")
+    seeking = folded & {
+        "find",
+        "recommend",
+        "suggest",
+        "looking",
+        "search",
+        "show",
+        "list",
+        "name",
+        "where",
+        "which",
+        "any",
+    }
+    return named or bool(folded & words.entity_words) or bool(seeking) or first == "who"

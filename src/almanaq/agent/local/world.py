@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date
 from typing import Any
@@ -10,14 +11,17 @@ from sqlglot import exp
 
 from almanaq.agent.linking.columns import LinkedColumn
 from almanaq.agent.linking.index import CatalogIndex, Values
-from almanaq.agent.linking.joins import JoinGraph, is_missing
+from almanaq.agent.linking.joins import JoinGraph, is_missing, table_of
 from almanaq.agent.linking.link import Links, link
+from almanaq.agent.linking.words import stems
 from almanaq.agent.local.spec import plain
 from almanaq.agent.queries import QueryEngine, to_sql
 from almanaq.bounded_dict import BoundedDict
 from almanaq.suql.catalog.relations import Catalog, Relation
 
 _KEPT = 64
+_MOST_LISTS = 5_000
+"""Lists of dishes that are read."""
 _SAME = 0.5
 """How much less a column is meant that a join makes equal to one of its name, which is nearer."""
 
@@ -42,6 +46,7 @@ class World:
         self.run = run
         self.graph = JoinGraph(catalog, None if run is None else lambda tree: bool(run(to_sql(tree, dialect))))
         self.index = CatalogIndex(catalog, values, today, self.graph.is_unique)
+        self._dishes: dict[str, frozenset[tuple[str, ...]]] = {}
         self._links = BoundedDict[str, Links](_KEPT)
 
     @classmethod
@@ -106,6 +111,17 @@ class World:
     def dates(self, relation: str) -> list[LinkedColumn]:
         """Return the columns of dates of a relation."""
         return [c for c in self.columns(relation) if c.kind == "date"]
+
+    def dishes(self, relation: Relation) -> frozenset[tuple[str, ...]]:
+        """Return the stems of what a relation's lists of dishes hold: of the last word of each, and of runs of words."""
+        if relation.name not in self._dishes:
+            listed = [c for c in self.columns(relation.name) if "dishes" in c.roles and not c.column.private]
+            query = exp.select(*map(plain, listed)).from_(table_of(relation.name)).distinct().limit(_MOST_LISTS)
+            rows = self.run(to_sql(query, self.dialect)) if listed and self.run is not None else ()
+            items = {tuple(stems(item)) for row in rows for cell in row for item in re.split("[,;]", str(cell))}
+            runs = (item[i:k] for item in items for k in range(2, len(item) + 1) for i in range(k - 1))
+            self._dishes[relation.name] = frozenset((*runs, *(item[-1:] for item in items if item)))
+        return self._dishes[relation.name]
 
     def named(self, relation: Relation) -> exp.Expr:
         """Return the column that names the rows of a relation."""

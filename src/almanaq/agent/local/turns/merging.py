@@ -16,7 +16,7 @@ from almanaq.agent.linking.words import fold, singular
 from almanaq.agent.local.phrases import domain_of, matter_of, search_words
 from almanaq.agent.local.reading import Reading, read
 from almanaq.agent.local.spec import QuerySpec, columns_in, count, one_of, plain
-from almanaq.agent.local.texts import is_searched
+from almanaq.agent.local.texts import is_searched, search_covers
 from almanaq.agent.local.turns.references import turn_pattern
 from almanaq.agent.local.world import World
 from almanaq.suql.text_functions import has_text
@@ -132,7 +132,9 @@ def merge_conditions(old: QuerySpec, new: QuerySpec, world: World, *, keeps: boo
         kept = [each for each in kept if not _compares_with_shown(each)]
     # "Without the music" after "with live music" asks for none, and gives the wish up.
     given_up = [c for c in new.conditions if c.text("expression") == "No" and _contradicts(c, old.conditions, world)]
-    return [*kept, *(c for c in new.conditions if c not in given_up)]
+    wished = [_wish_of(each, world) for each in kept]
+    again = [c for c in new.conditions if (wish := _wish_of(c, world)) is not None and wish in wished]
+    return [*kept, *(c for c in new.conditions if c not in given_up and c not in again)]
 
 
 def _replaces(new: exp.Expr, old: exp.Expr) -> bool:
@@ -224,8 +226,9 @@ def _facts(spec: QuerySpec, world: World) -> tuple[exp.Expr, ...]:
 
 def put_right(said: str, spec: QuerySpec, world: World) -> str:
     """Return a turn without the value of the last query for which it names another one: "Oslo rather than Vik"."""
-    links = world.link(said)
-    cover, words = next(iter(links.covers), ()), [links.text(span).casefold() for span in next(iter(links.covers), ())]
+    links, searched = world.link(said), is_searched(world, world.catalog.relation(spec.rows))
+    cover = next(iter(search_covers(links, world) if searched else links.covers), ())
+    words = [links.text(span).casefold() for span in cover]
     tests = [c for c in spec.conditions if not isinstance(c, exp.Not | exp.NEQ)]
     tested = {(key, value) for c in tests for key in columns_in(c) for value in _values_in(c)}
     meant = [
@@ -241,7 +244,7 @@ def put_right(said: str, spec: QuerySpec, world: World) -> str:
     last = min((i for i in range(old, len(words)) if words[i] in _MARKS), default=len(words))
     denied, between = any(each.kind == "not" for each in cover[first:old]), range(min(old, new) + 1, max(old, new))
     adds = any(words[i] in _JOINING or (old < new and cover[i].kind == "not") for i in between)
-    if adds or not (denied or is_searched(world, world.catalog.relation(spec.rows))) or last - first == 1:
+    if adds or not (denied or searched) or last - first == 1:
         return said
     start, end = (first, last) if not first <= new < last else (new + 1 if new < old else first, old + 1)
     begin, close = links.tokens[cover[start].first].start, links.tokens[cover[end - 1].last - 1].end

@@ -30,7 +30,9 @@ from almanaq.suql.text_functions import has_text
 
 _USABLE = 0.2
 """The probability from which a part of a turn is taken for what it says."""
-_FANCY = {"better": "good", "worse": "bad"} | dict.fromkeys(("fancy", "pricey", "pricy", "upscale"), "expensive")
+_FANCY = {"better": "good", "worse": "bad", "rated": "rating"} | dict.fromkeys(
+    ("fancy", "pricey", "pricy", "upscale"), "expensive"
+)
 _OF_ONE = {"are": "is", "do": "does", "have": "has", "were": "was"}
 
 
@@ -230,9 +232,15 @@ def less_or_more(said: str) -> tuple[Measured, bool] | None:
         word = fold(match["er"] or match["base"])
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
-        noun = match["base"] or said[match.end() :].strip().split(" ")[0]
+        noun = (
+            match["base"]
+            or (said[match.end() :].strip(" ?.!") or said[: match.start()].strip().split(" ")[-1]).split(" ")[0]
+        )
         if (than_shown or turn_pattern("among").search(said)) and noun and not match[0].startswith("too"):
-            measured = ((stem(fold(noun)), word != "lower"), *(measured or ()))  # "more reviews than these"
+            measured = (
+                (_FANCY.get(noun, stem(fold(noun))), word != "lower"),
+                *(measured or ()),
+            )  # "more reviews than these"
         if measured:
             return measured, bool(match["less"])
     return None
