@@ -174,10 +174,10 @@ class Figures(Defined):
         self._count_rows()
 
     def _count_column(self, k: int, distinct: bool) -> None:
-        links, noun = self.sentence.links, self.sentence.items[k]
-        said = {token.stem for token in links.tokens[noun.first : noun.last]}
+        links, counted = self.sentence.links, self.sentence.items[k]
+        stems = {token.stem for token in links.tokens[counted.first : counted.last]}
         told = (c for c in self.world.columns(self.main.name) if c.is_measurable and {*c.words} & _NUMBERS)
-        number = next((c for c in told if {*c.words} - _NUMBERS == said), None)
+        number = next((c for c in told if {*c.words} - _NUMBERS == stems), None)
         if number is not None and self.searches and not distinct:  # "how many reviews" are told by `num_reviews`
             self.sentence.take(k)
             self.counts = True

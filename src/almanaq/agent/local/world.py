@@ -113,7 +113,7 @@ class World:
         return [c for c in self.columns(relation) if c.kind == "date"]
 
     def dishes(self, relation: Relation) -> frozenset[tuple[str, ...]]:
-        """Return the stems of what a relation's lists of dishes hold: of the last word of each, and of runs of words."""
+        """Return the stems of what lists of dishes hold: of the last word of each, and of runs of words."""
         if relation.name not in self._dishes:
             listed = [c for c in self.columns(relation.name) if "dishes" in c.roles and not c.column.private]
             query = exp.select(*map(plain, listed)).from_(table_of(relation.name)).distinct().limit(_MOST_LISTS)

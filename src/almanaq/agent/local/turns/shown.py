@@ -232,10 +232,8 @@ def less_or_more(said: str) -> tuple[Measured, bool] | None:
         word = fold(match["er"] or match["base"])
         word = _FANCY.get(word, word)
         measured = english().measures.get(word) or (english().measured_by(word) if match["er"] else None)
-        noun = (
-            match["base"]
-            or (said[match.end() :].strip(" ?.!") or said[: match.start()].strip().split(" ")[-1]).split(" ")[0]
-        )
+        before, after = said[: match.start()].split()[-1:], said[match.end() :].strip().split(" ")[0]
+        noun = match["base"] or after.strip("?.!") or next((w for w in before if w in _FANCY), "")  # "rated higher"
         if (than_shown or turn_pattern("among").search(said)) and noun and not match[0].startswith("too"):
             measured = (
                 (_FANCY.get(noun, stem(fold(noun))), word != "lower"),
