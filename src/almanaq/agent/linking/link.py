@@ -129,7 +129,7 @@ def _silent_or_unknown(tokens: Sequence[Token]) -> Iterator[Span]:
         article = token.text != "A" or not i  # "berth A"
         noun = is_plural(token) and (not i or tokens[i - 1].folded in _COUNTING)  # "how many stocks"
         verb = "verb" if token.folded in known.verbs_of_having and not noun else ""
-        if (token.folded in known.silent and article) or not token.is_word:
+        if (token.folded in known.silent and article and token.text != "US") or not token.is_word:
             yield Span(i, i + 1, "silent", (), _SILENT, verb)
         elif verb:
             yield Span(i, i + 1, "silent", (), _HAVING, verb)

@@ -13,7 +13,7 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, is_verb_form, stem
+from almanaq.agent.linking.words import fold, is_plural, is_verb_form, stem
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.phrases import domain_of, search_words
 from almanaq.agent.local.presence import ASKED_FOR, Test, denied
@@ -41,6 +41,8 @@ _GENERAL = re.compile(
 )
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
+_IN_EACH = re.compile(r"\b(?:in|of|from) each\b(?=[,.?!]|$| and\b)", re.IGNORECASE)
+_WHAT_DAY = re.compile(r"\b(?:what|which) (date|day|month|year)\b", re.IGNORECASE)
 _EITHER_WAY = re.compile(r"\bwith (?:and|or) without\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
 _BEING = frozenset("are is were was have has with had been".split())
@@ -113,6 +115,15 @@ class Composer(Ranking):
         if not self.searches:
             self._doubt_verbs()
         self._take_ties()
+        asked = _WHAT_DAY.search(self.sentence.links.question)
+        told = (
+            [c for each in spec.expressions() for c in each.find_all(exp.Column)]
+            if spec.gives_figures
+            else [*spec.columns]
+        )
+        days = [c for each in told if (c := self.world.column_of(each)) is not None]
+        if asked and not any(c.kind == "date" or fold(asked[1]) in c.words for c in days):
+            self.choices.doubt(0.4, f"it asks for a {fold(asked[1])}")
         for i, span in enumerate(self.sentence.unused()):
             left = _BESIDE if self._says_more_of(span) else _LEFT_OVER.get(span.kind, 0.3)
             known = self.searches and bool(self.wishes) and bool(domain_of(self.world.catalog).matters)
@@ -453,6 +464,11 @@ class Composer(Ranking):
             self.choices.doubt(0.5, "rows to which several keys lead")
         if self._asks_another_unit():
             self.choices.doubt(0.2, "figures in another unit")
+        shares = any(isinstance(each, exp.Div) for each in spec.measures)
+        if shares and self.extra:
+            self.choices.doubt(0.3, "a share of rows that compare")  # "what share of oaks is taller than wide?"
+        if _IN_EACH.search(self.sentence.links.question) and not (spec.groups or self.firsts):
+            self.choices.doubt(0.3, "one of each, or of all")
         if spec.order and spec.measures and not spec.groups:
             self.choices.doubt(0.05, "one figure in an order")
         spec = self._rank_those_without(spec)
@@ -470,7 +486,7 @@ class Composer(Ranking):
             if any(any(c is m for m in late) or all(c.relation is not key.relation for key in keys) for c in shown):
                 # Beside groups, what a key does not tell makes groups of its own.
                 their = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
-                likely = 1.0 if self.of_each and not spec.groups else 0.9 if their else 0.45
+                likely = 1.0 if self.of_each and not spec.groups else 0.9 if their and not shares else 0.45
                 self.choices.doubt(likely, "columns beside a figure")
                 if likely < 0.5 and spec.measures:  # or they only say what rows are of: "for users on ios"
                     opens = 1.03 if items[0].kind == "column" else 0.97  # "status breakdown"

@@ -79,11 +79,28 @@ class Draft:
                 kinds = ((s.first, s.last) for s in self.sentence.links.spans if s.kind == "value" and not s.how)
                 sure = sure if span.kind == "table" else unnamed
                 sure = min(sure, _IS_VALUE) if (span.first, span.last) in kinds else sure  # "dog names", of pets
+                if span.how == "unnamed" and self._is_held(span):
+                    sure = min(sure, _IS_VALUE)  # "burritos" are some of the items
                 self.choices.doubt(sure, self.sentence.links.text(span))
+            elif span.kind == "value" and self._ranks(span):
+                self.choices.doubt(_IS_VALUE, f"{self.sentence.links.text(span)} may rank")  # an album called "Top 10"
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
+
+    def _ranks(self, span: Span) -> bool:
+        """Return whether the words of a value ask for the first of a ranking as well."""
+        place = (span.first, span.last)
+        return any(
+            each.kind == "superlative" and (each.first, each.last) == place for each in self.sentence.links.spans
+        )
+
+    def _is_held(self, span: Span) -> bool:
+        """Return whether values of the rows hold the last word of a span, in the singular or as it stands."""
+        noun = self.sentence.links.tokens[span.last - 1]
+        held = (m for word in {noun.folded, noun.stem} for m in self.world.index.values_holding((word,)))
+        return any(meant.column.relation is self.main for meant in held)
 
     def _begins_another_name(self, span: Span) -> bool:
         """Return whether a part of values goes on as none of them does: "Old Street", of Old Mill Lane."""
