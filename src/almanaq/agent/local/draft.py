@@ -82,7 +82,7 @@ class Draft:
                 if span.how == "unnamed" and self._is_held(span):
                     sure = min(sure, _IS_VALUE)  # "burritos" are some of the items
                 self.choices.doubt(sure, self.sentence.links.text(span))
-            elif span.kind == "value" and self._ranks(span):
+            elif span.kind == "value" and span.size > 1 and self._ranks(span):
                 self.choices.doubt(_IS_VALUE, f"{self.sentence.links.text(span)} may rank")  # an album called "Top 10"
             elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
                 self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")

@@ -215,7 +215,8 @@ class Figures(Defined):
             acts = self.sentence.has_kind("period") or any(item.how == "verb" for item in self.sentence.items)
             named = column.kind == "text" and (len(column.words) == 1 or column.words[-1] == "name")
             if named and not (unique or acts or {*column.words} & {*relation_words(self.main)}):
-                options = [("COUNT", 0.95), ("ROWS", 0.85)]  # "how many airports are there", of strikes
+                few = 2 * column.distinct > (self.main.rows or 0)
+                options = [("COUNT", 0.95), ("ROWS", 0.85 if few else 0.7)]  # "how many airports are there", of strikes
             self.choices.doubt(1.0 if unique else 0.5 if options[0][0] == "ROWS" else 0.9, "rows, or what several name")
         elif column.kind == "date" and not distinct:
             options = [("ROWS", 0.8), ("COUNT", 0.6)]

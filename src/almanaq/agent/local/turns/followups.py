@@ -276,4 +276,4 @@ def _exchange(turn: FollowUp) -> Edit | None:
         new.measures and spec.limit and not spec.groups,
         of_rows and new.order and any(span.kind == "table" for span in cover),
     )
-    return Edit(made, min(best.probability, GUESSED if any(doubts) else 1.0))
+    return Edit(made, min(best.probability, GUESSED if any(doubts) else 1.0), unused=best.unused)
