@@ -244,7 +244,7 @@ def put_right(said: str, spec: QuerySpec, world: World) -> str:
     last = min((i for i in range(old, len(words)) if words[i] in _MARKS), default=len(words))
     denied, between = any(each.kind == "not" for each in cover[first:old]), range(min(old, new) + 1, max(old, new))
     adds = any(words[i] in _JOINING or (old < new and cover[i].kind == "not") for i in between)
-    if adds or not between or not (denied or searched) or last - first == 1:
+    if adds or not (denied or (searched and between)) or last - first == 1:
         return said  # "southern barbecue" is both
     start, end = (first, last) if not first <= new < last else (new + 1 if new < old else first, old + 1)
     begin, close = links.tokens[cover[start].first].start, links.tokens[cover[end - 1].last - 1].end
