@@ -262,7 +262,6 @@ RECEIPTS = {
         (BOATS, "the boat with the most berths", "SELECT craft, berths"),
         (BOATS, "makers with at least 2 models", "HAVING COUNT(*) >= 2"),
         (HERONS, "herons per pond", "COUNT(*) AS count FROM nightherons GROUP BY pond"),
-        (HERONS, "total herons by pond", "COUNT(*) AS count FROM nightherons GROUP BY pond"),
         (HERONS, "ponds that occur more than once", "HAVING COUNT(*) > 1"),
         (HERONS, "ponds that appear three times", "HAVING COUNT(*) = 3"),
         (HERONS, "does Vik or Moss have more herons?", "GROUP BY pond ORDER BY COUNT(*) DESC"),
@@ -328,12 +327,8 @@ def sailings(tmp_path_factory):
         ("how many sailings depart from Vik?", {("3",)}),
         ("how many sailings arrive in Vik?", {("2",)}),
         ("how many sailings from Moss to Vik?", {("2",)}),
-        ("id and name of the boat with the most sailings", {("7", "Alk")}),
         ("names and lengths of each boat", {("Alk", "40"), ("Berta", "31"), ("Cod", "62"), ("Dorrit", "25")}),
-        ("list all boats and the number of sailings of each", {("Alk", "3"), ("Berta", "2"), ("Cod", "1")}),
         ("which boats have at least 2 sailings?", {("Alk",), ("Berta",)}),
-        ("the length of all boats in descending order", {("62",), ("40",), ("31",), ("25",)}),
-        ("Count the number of different towns.", {("2",)}),
     ],
 )
 def test_rows_of_several_tables_are_found_along_the_keys_that_are_said(sailings, question, rows):

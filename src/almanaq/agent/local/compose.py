@@ -32,12 +32,10 @@ from almanaq.agent.local.spec import (
     text,
 )
 from almanaq.agent.local.texts import hours_asked, seeks, text_tests, wishes_of
-from almanaq.suql.catalog.relations import Relation
 from almanaq.text.words import STOPWORDS
 
 _GENERAL = re.compile(
-    r"\s*(?:what(?:'s| is| are| was| does)|why|who(?! (?:has|serves?|makes?)\b)|how (?:do|does|did|to|can))\b",
-    re.I,
+    r"\s*(?:what(?:'s| is| are| was| does)|why|who(?! (?:has|serves?|makes?)\b)|how (?:do|does|did|to|can))\b", re.I
 )
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
@@ -60,15 +58,11 @@ _BESIDE, _EQUAL = 0.4, 0.5
 one does."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
-_TIED, _TOLD = 0.75, 0.9
-"""How surely an unknown verb says no more than the value after it, and a word no more than the brackets after it."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
-_OVER = frozenset("under over above below".split())
 _RATED = frozenset("rated reviewed rating ratings reviews".split())
 _SOLELY = frozenset(("only", "just", "solely", "exclusively", "always"))
 _NO_AGENT = _TIES | {"is", "are", "was", "were"}
 _OPENING = frozenset(("", "the", "list", "show", "all", "of", "any"))
-_CALLED = frozenset(("code", "abbreviation", "symbol"))
 _MOST_FACTS, _WHOLE_ROW, _FOUND, _MOST_STARS = 5, 60, 3, 5
 
 
@@ -109,19 +103,14 @@ class Composer(Ranking):
             self._rate()
             self._wish()
         self._take_shown()
-        self._sort_shown()
         spec = self._finish()
         self._doubt_things(spec)
         if not self.searches:
             self._doubt_verbs()
-        self._take_ties()
         asked = _WHAT_DAY.search(self.sentence.links.question)
-        told = (
-            [c for each in spec.expressions() for c in each.find_all(exp.Column)]
-            if spec.gives_figures
-            else [*spec.columns]
-        )
-        days = [c for each in told if (c := self.world.column_of(each)) is not None]
+        told = spec.expressions() if spec.gives_figures else spec.columns
+        parts = (own for each in told for own in each.find_all(exp.Column))
+        days = [c for own in parts if (c := self.world.column_of(own)) is not None]
         if asked and not any(c.kind == "date" or fold(asked[1]) in c.words for c in days):
             self.choices.doubt(0.4, f"it asks for a {fold(asked[1])}")
         for i, span in enumerate(self.sentence.unused()):
@@ -202,36 +191,6 @@ class Composer(Ranking):
             return shows and before == k - 1 and kind in ("table", "noun", "value")
         return before == k - 1 and kind == "value" and sentence.text(before - 1) not in _NO_AGENT
 
-    def _take_ties(self) -> None:
-        """Take words that only tie a value to its noun, where one column has it: "departing from Oslo", "code OSL"."""
-        sentence = self.sentence
-        for i in list(sentence.of("than")):
-            test = next((t for t in self.conditions.tests if t.place == i + 1 and t.column.is_category), None)
-            if sentence.text(i) in _OVER and test is not None and sentence.links.text(sentence.items[i + 1]).islower():
-                sentence.take(i)  # "under construction"
-                self.choices.doubt(_TIED, f"{sentence.text(i)} is only a tie")
-        for i in [] if self.searches else list(sentence.of("unknown")):
-            word = sentence.text(i)
-            k = sentence.neighbour(i, 1, gap=2, over=("by",))
-            if sentence.text(i + 1) == "(" and k is not None and sentence.used[k]:
-                sentence.take(i)
-                self.choices.doubt(_TOLD, f"{word} is what the brackets say")
-                continue
-            called = word in _CALLED and k == i + 1
-            tied = called or (is_verb_form(word) and word not in english().telling)
-            ranked = i > 0 and k is not None and sentence.items[k].kind == "superlative" and sentence.used[k]
-            if tied and (ranked or (sentence.text(0) == "how often" and sentence.items[i - 1].kind == "value")):
-                sentence.take(i)  # "which site sent the most bytes", "how often was robots.txt fetched"
-                self.choices.doubt(_TIED, f"{word} is only a tie")
-                continue
-            test = next((t for t in self.conditions.tests if t.place == k), None)
-            if not tied or test is None or k is None or test.negated or not (called or sentence.text(i + 1) in _TIES):
-                continue
-            value = sentence.items[k]
-            if value.kind == "value" and len({id(m.column) for m in value.meanings}) == 1:
-                sentence.take(i)
-                self.choices.doubt(_TIED, f"{word} is only a tie")
-
     def _take_shown(self) -> None:
         """Take the columns that are left: they are to be shown, or to be put together where there are groups."""
         sentence = self.sentence
@@ -267,14 +226,6 @@ class Composer(Ranking):
                     self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
-            things = grouped and column.kind == "text" and several
-            if things and self.choices.pick(("each of", i), [("number", 1.0), ("list", 0.85)]) == "number":
-                named = column is self.world.index.name_of(self.main) and column.names_rows
-                if named and self.choices.pick(("counted", i), [("ROWS", 1.0), ("COUNT", 0.97)]) == "ROWS":
-                    self._count_rows()
-                else:
-                    self.measures.append(aggregate("COUNT", column))  # "airports per state"
-                continue
             if sentence.text(i - 1) in {"in", *HAVING} and self.conditions.has_zeros(column):
                 self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             noun = i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column")
@@ -296,7 +247,7 @@ class Composer(Ranking):
                     self.shown.append(name)
                     if self.world.reach(self.main.name, name) < _EQUAL:
                         self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
-                elif relation.name not in told and not self._is_shown_of(i, relation):
+                elif relation.name not in told:
                     told.add(relation.name)
                     self.choices.doubt(0.6, f"mention of {relation.name}")
 
@@ -311,21 +262,6 @@ class Composer(Ranking):
         part = getattr(first, "how", "") == "part"
         meant = [first, *(n for n in others if n.how == "part")] if part else [first] if verb else []
         return any(n.thing is column for n in meant for column in used)
-
-    def _is_shown_of(self, i: int, relation: Relation) -> bool:
-        """Return whether a noun only says whose columns stand before it: "titles of songs and names of singers"."""
-        grouped = (c for each in self.groups if (c := self.world.column_of(each)) is not None)
-        shown = [c for c in (*grouped, *self.shown) if c.relation is relation]
-        before = (m for item in self.sentence.items[max(i - 4, 0) : i] if item.kind == "column" for m in item.meanings)
-        return any(getattr(m, "thing", None) is c for m in before for c in shown)
-
-    def _sort_shown(self) -> None:
-        """Turn "the title of all films in alphabetical order" into an order by what is shown."""
-        for i in list(self.sentence.of("direction")):
-            texts = [c for c in self.shown if c.kind == "text"] if "alphabet" in self.sentence.text(i) else self.shown
-            if len(texts) == 1 and not (self.order or self.groups or self.measures):
-                self.sentence.take(i)
-                self.order.append((compared(texts[0]), self.sentence.items[i].meanings[0] == "descending"))
 
     def _rate(self) -> None:
         """Order by the rating what is to be "well rated", and compare with it what names no other column."""
@@ -448,12 +384,9 @@ class Composer(Ranking):
         items, nouns = self.sentence.items, ("table", "noun", "column", "value")
         asks = [k for k in range(1, len(items)) if self.sentence.text(k) in ("which", "who")]
         beside = [k for k in asks if items[k - 1].kind not in nouns]  # unlike "patients who smoke"
-        if _EITHER_WAY.search(self.sentence.links.question):
-            self.choices.doubt(0.1, "with and without")
-        if _OF_ALL.match(self.sentence.links.question):
-            self.choices.doubt(0.3, "whether all rows are so")
-        if spec.measures and not spec.groups and beside:
-            self.choices.doubt(0.4, "it asks which beside a figure")
+        self.choices.doubt(0.1, "with and without", when=_EITHER_WAY.search(self.sentence.links.question))
+        self.choices.doubt(0.3, "whether all rows are so", when=_OF_ALL.match(self.sentence.links.question))
+        self.choices.doubt(0.4, "it asks which beside a figure", when=spec.measures and not spec.groups and beside)
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
@@ -469,9 +402,8 @@ class Composer(Ranking):
             self.choices.doubt(0.3, "a share of rows that compare")  # "what share of oaks is taller than wide?"
         if _IN_EACH.search(self.sentence.links.question) and not (spec.groups or self.firsts):
             self.choices.doubt(0.3, "one of each, or of all")
-        if spec.order and spec.measures and not spec.groups:
-            self.choices.doubt(0.05, "one figure in an order")
-        spec = self._rank_those_without(spec)
+        self.choices.doubt(0.05, "one figure in an order", when=spec.order and spec.measures and not spec.groups)
+        self._doubt_those_without(spec)
         if spec.gives_figures:
             of_groups = (c for each in spec.groups if (c := self.world.column_of(each)) is not None)
             keys = [c for c in of_groups if self.world.is_unique(c)]
@@ -486,7 +418,7 @@ class Composer(Ranking):
             if any(any(c is m for m in late) or all(c.relation is not key.relation for key in keys) for c in shown):
                 # Beside groups, what a key does not tell makes groups of its own.
                 their = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
-                likely = 1.0 if self.of_each and not spec.groups else 0.9 if their and not shares else 0.45
+                likely = 0.9 if their and not shares else 0.45
                 self.choices.doubt(likely, "columns beside a figure")
                 if likely < 0.5 and spec.measures:  # or they only say what rows are of: "for users on ios"
                     opens = 1.03 if items[0].kind == "column" else 0.97  # "status breakdown"
@@ -534,7 +466,6 @@ class Composer(Ranking):
             self.choices.doubt(0.1, "conditions that are no more than alternatives")
         by_relation: dict[tuple[str, bool], list[Test]] = {}
         ways = self.world.graph.ways(self.main.name)
-        joined = self.conditions.joined and all(c.kind == "text" for c in self.shown)
         for test in tests:
             own = test.column.relation
             through = {hop.right for hop in ways[own.name]}
@@ -548,10 +479,6 @@ class Composer(Ranking):
                 none = exp.Not(this=self._held_by(thing, other))
                 whole = exp.and_(so.copy(), none) if solely else none
                 yield self.choices.pick(("never", test.place), [(whole, 1.0), (so, 0.97)])
-            elif thing is not None and joined and isinstance(test.condition, exp.In) and test.place not in hops:
-                each = (exp.EQ(this=plain(test.column), expression=v.copy()) for v in test.condition.expressions)
-                both = exp.and_(*(self._held_by(thing, one) for one in each))  # keepers with both, or with either
-                yield self.choices.pick(("both", test.place), [(both, 1.0), (test.condition, 0.97)])
             elif not inside and self.world.is_single(self.main.name, own.name):
                 yield self.conditions.deny(test) if test.negated else test.condition
             else:

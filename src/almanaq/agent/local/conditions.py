@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -18,18 +17,7 @@ from almanaq.agent.linking.joins import key_of, table_of
 from almanaq.agent.linking.link import is_name
 from almanaq.agent.linking.words import is_verb_form, stem, value_key
 from almanaq.agent.local.presence import Presence, Test, on_scale
-from almanaq.agent.local.spec import (
-    aggregate,
-    compared,
-    day,
-    has_item,
-    like,
-    number,
-    one_of,
-    part,
-    plain,
-    text,
-)
+from almanaq.agent.local.spec import aggregate, compared, day, has_item, like, number, one_of, part, plain, text
 
 SIGNS = {"=": exp.EQ, ">": exp.GT, "<": exp.LT, ">=": exp.GTE, "<=": exp.LTE, "<>": exp.NEQ}
 _ALTERNATIVES = frozenset(
@@ -47,13 +35,17 @@ _DATING = frozenset(("date", "year", "day", "on", "at"))
 _NEVER = frozenset(("no", "never", "without", "don't", "do not", "doesn't", "does not", "didn't", "did not"))
 
 
+Listed = tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]
+"""The place of a value, the column that it is of, and what it means there."""
+
+
 class Conditions(Presence):
     """The tests that the spans of a sentence make of the rows of `main`."""
 
     def value_tests(self) -> None:
         """Turn values into tests: several of one column into one."""
         sentence = self.sentence
-        lists: list[list[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]] = []
+        lists: list[list[Listed]] = []
         for i in list(sentence.of("value")):
             column = self._column_of_value(i) if sentence.text(i - 1) != "how" else None  # "how heavy" is no value
             if column is None:
@@ -193,7 +185,7 @@ class Conditions(Presence):
             return own and column.relation in span.meanings and column.relation is not self.main
         return any(named.thing is column for named in span.meanings if isinstance(named, Named))
 
-    def _add_values(self, listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]]) -> None:
+    def _add_values(self, listed: Sequence[Listed]) -> None:
         first, column, _ = listed[0]
         negated = self._is_negated(first)
         never = negated and any(self.sentence.text(k) in _NEVER for k in range(max(0, first - 4), first))
@@ -235,13 +227,7 @@ class Conditions(Presence):
         if all((t.condition, t.negated) != (condition, negated) for t in self.tests):  # "rainy (weather = rain)"
             self.tests.append(Test(column, condition, first, negated, never))
 
-    def _counts_each(
-        self,
-        first: int,
-        column: LinkedColumn,
-        between: Sequence[str],
-        listed: Sequence[tuple[int, LinkedColumn, tuple[ValueMeaning, ...]]],
-    ) -> bool:
+    def _counts_each(self, first: int, column: LinkedColumn, between: Sequence[str], listed: Sequence[Listed]) -> bool:
         """Return whether the values counted are all that there are: "the number of men and women" is two."""
         before = self.sentence.neighbour(first, -1, gap=1)
         counted = before is not None and self.sentence.items[before].kind == "count"
@@ -454,8 +440,7 @@ class Conditions(Presence):
             found = self.world.index.measured_by(measured, [self.main.name])
             column = found[0][0] if found else None
         if column is not None:
-            if self.tests:
-                self.choices.doubt(0.6, "the average of all rows, or of those asked for")
+            self.choices.doubt(0.6, "the average of all rows, or of those asked for", when=self.tests)
             self.sentence.take(i)
             mean = exp.select(aggregate("AVG", column)).from_(table_of(column.relation.name))
             self._add(i, column, SIGNS[sign](this=compared(column), expression=mean.subquery()))
@@ -516,9 +501,6 @@ class Conditions(Presence):
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
-        if sentence.text(i - 1) == "from" and period.sign == "=" and (period.after - period.start).days == 1:
-            onward = self._within(column, replace(period, sign=">="))
-            within = self.choices.pick(("from", span.first), [(onward, 1.0), (within, 0.97)])
         if period.days is not None and period.sign == "=" and len(years) > 1:
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
@@ -623,7 +605,4 @@ class Conditions(Presence):
             return period.start, period.after
         days = self.world.index.days_of(column)
         latest = date.fromisoformat(days[-1]) if days else self.world.index.today()
-        start, after = period.days.nearest(min(latest, self.world.index.today()))
-        if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
-            return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
-        return start, after
+        return period.days.nearest(min(latest, self.world.index.today()))

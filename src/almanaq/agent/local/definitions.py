@@ -57,8 +57,7 @@ class Defined(Draft):
         own = [t for t in single if t.relation == self.main.name] or single
         if not own:
             raise NotComposed
-        if len(own) > 1:
-            self.choices.doubt(0.5, "several terms of one name")
+        self.choices.doubt(0.5, "several terms of one name", when=len(own) > 1)
         term: Term = own[0]
         return term
 

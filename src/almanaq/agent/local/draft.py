@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
-from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, is_verb_form, value_key
+from almanaq.agent.linking.words import is_plural, value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -52,7 +52,7 @@ class Draft:
         self.shown: list[LinkedColumn] = []
         self.limit: int | None = None
         self.offset = 0
-        self.counts = self.distinct = self.names_main = self.of_each = False
+        self.counts = self.distinct = self.names_main = False
         self.ordering: list[LinkedColumn] = []
         self.denied: list[tuple[int, Relation]] = []
         self.firsts: list[exp.Expr] = []
@@ -157,13 +157,6 @@ class Draft:
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
                 sentence.take(before, i, *(k for k in range(before, i) if sentence.items[k].kind == "by"))
                 self.denied.append((i, relation))
-        for i in list(sentence.of("not")) if self.names_main else []:  # "animals that have never visited"
-            k = next((k for k in range(i + 1, len(sentence.items)) if sentence.text(k) not in ("been", "yet")), i)
-            done = [r for r in self.world.details_of(self.main) if share_root(sentence.text(k), relation_words(r)[-1])]
-            if done and is_verb_form(sentence.text(k)) and all(s.kind == "silent" for s in sentence.items[k + 1 :]):
-                sentence.take(i, k)
-                self.extra.append(self._member(done[0], (), wanted=False))
-                self.choices.doubt(0.85, f"{sentence.text(k)} says that there are {done[0].name}")
 
     def _member(
         self, relation: Relation, tests: Sequence[exp.Expr], *, wanted: bool = True, having: exp.Expr | None = None

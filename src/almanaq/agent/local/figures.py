@@ -14,7 +14,6 @@ from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.words import is_plural, is_verb_form
 from almanaq.agent.local.definitions import Defined
 from almanaq.agent.local.draft import HAVING, NotComposed
-from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import aggregate, compared, count, kinds_of, part, plain, text
 
 
@@ -46,15 +45,12 @@ class Figures(Defined):
                 return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1)
-            if k is not None and sentence.items[k].kind == "aggregate":
-                self.choices.doubt(0.2, "a figure of figures")
+            self.choices.doubt(0.2, "a figure of figures", when=k is not None and sentence.items[k].kind == "aggregate")
             k = sentence.neighbour(i, 1, gap=4, over=over)
             if k is not None and sentence.text(k).endswith("of"):  # "average number of votes"
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
-                    if "per" in map(sentence.text, sentence.of("by")):  # "average number of cases per state"
-                        self.choices.doubt(0.5, "the mean of each, or of all")
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ("superlative",))
@@ -63,30 +59,15 @@ class Figures(Defined):
                 k = next((j for j in sentence.of("column") if j < i and self._may_be(j, fits)), None)
                 column = self._column_at(k, fits, "measure")
             if column is not None and k is not None:
-                sentence.take(i)
-                self._measure(function, column, k)
-                continue
-            k = sentence.neighbour(i, 1, gap=0, over=("value",))
-            meant = {s.kind for s in sentence.links.spans if k is not None and s.first == sentence.items[k].first}
-            rows = k is not None and (sentence.items[k].kind == "noun" or self.main in sentence.items[k].meanings)
-            several = k is not None and is_plural(sentence.links.tokens[sentence.items[k].last - 1])
-            if rows and several and "column" not in meant and sentence.text(i) == "total":  # "total sightings by month"
-                sentence.take(i)
-                self._count_rows()
-
-    def _measure(self, function: str, column: LinkedColumn, k: int) -> None:
-        self.sentence.take(k)
-        self._check_sums(column)
-        self.measures.append(aggregate(function, column))
+                sentence.take(i, k)
+                self._check_sums(column)
+                self.measures.append(aggregate(function, column))
 
     def _count(self) -> None:
         """Turn "how many", "number of" into a measure: of rows, of different values, or of what a column sums up."""
         sentence = self.sentence
         for i in list(sentence.of("count")):
             k = sentence.neighbour(i, 1, gap=2)
-            if k is not None and sentence.items[k].kind == "count":
-                sentence.take(i)  # "count the number of"
-                continue
             distinct = k is not None and sentence.items[k].kind == "distinct"
             if distinct and k is not None:
                 sentence.take(k)
@@ -105,13 +86,10 @@ class Figures(Defined):
                 amount = after is not None and noun == "column" and self._may_be(after, lambda c: c.is_measurable)
                 k = after if amount or noun in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            values = {(span.first, span.last) for span in sentence.links.spans if span.kind == "value"}  # "kind AGENT"
-            nouns = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
-            rows = [item for item in nouns if (item.first, item.last) not in values]
-            if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
-                sentence.take(k)  # "how many school districts"
-                self.choices.doubt(0.9, "a column before the rows")
-                kind, k = "table", k + 1
+            of_kind = k is not None and kind == "column" and self._may_be(k, lambda c: c.kind == "text")
+            following = sentence.items[k + 1 : k + 2] if k is not None and of_kind else ()
+            before_rows = any(self.main in item.meanings for item in following)
+            self.choices.doubt(0.4, "rows, or kinds of them", when=before_rows)  # "how many county seats"
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             texts = [(t, sentence.items[t.place]) for t in self.conditions.tests if k in (t.place, t.place - 1)]
@@ -135,8 +113,7 @@ class Figures(Defined):
         rows = english().row_nouns & {
             form for token in self.sentence.links.tokens for form in (token.folded, token.stem)
         }
-        if self._tells_history() and not rows:
-            self.choices.doubt(0.5, "several rows are about one thing")
+        self.choices.doubt(0.5, "several rows are about one thing", when=self._tells_history() and not rows)
 
     def _count_rows(self, *, pieces: bool = False) -> None:
         self._doubt_history()
@@ -250,21 +227,9 @@ class Figures(Defined):
         sentence = self.sentence
         for i in list(sentence.of("by")):
             k = sentence.neighbour(i, 1, gap=2, over=("distinct", "value", "unknown"))
-            after = [item.kind for item in sentence.items[i + 1 : i + 2]]
-            if sentence.text(i).endswith("each") and after in ([], ["silent"], ["and"]):
-                sentence.take(i)  # "each kind, and how many trees there are of each"
-                self.of_each = True
-                others = (j for j, relation in self._tables() if j < i and relation is not self.main)
-                k = k if k is not None else next(others, None)  # "all boats, and the sailings of each"
             if k is None:
                 continue
             kind = sentence.items[k].kind
-            counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
-            if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
-                sentence.take(k)  # "the largest by number of students"
-            elif self.measures and counted is not None and self._may_be(counted, lambda c: c.is_measurable):
-                sentence.take(k)  # "average price by number of wheels"
-                k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
@@ -448,11 +413,6 @@ class Figures(Defined):
                 continue
             if span.kind != "term" or span.meanings[0].kind == "dimension":
                 return i, None
-        unnamed = sentence.text(0) == "who" and sentence.items[0].kind == "silent"
-        people = [c for c in self.world.columns(self.main.name) if names_doers(c)] if unnamed else []
-        if len(people) == 1 and people[0] is not self.world.index.name_of(self.main):
-            self.choices.doubt(0.7, f"who is called so by {people[0].name}")
-            return 0, people[0]
         return None
 
     def _group_by_subject(self, any_column: bool = False) -> bool:

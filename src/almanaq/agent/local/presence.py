@@ -149,10 +149,6 @@ class Presence:
         """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
         sentence, k = self.sentence, i + 1
         while k < len(sentence.items) and (sentence.items[k].kind in ("column", "and") or sentence.text(k) in _TYING):
-            meant = (m.thing for m in sentence.items[k].meanings if hasattr(m, "thing"))
-            things = {id(column.relation): column.relation for column in meant}
-            if len(things) == 1 and {"of", "for"} & {*sentence.text(k).split()}:
-                return [*things.values()]  # "the id and name of the grower", which is one span
             k += 1
         return sentence.items[k].meanings if k < len(sentence.items) and sentence.items[k].kind == "table" else ()
 

@@ -16,7 +16,7 @@ from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import HAVING, NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import TITLE, Order, QuerySpec, aggregate, compared, count, plain, tables_in
+from almanaq.agent.local.spec import Order, QuerySpec, aggregate, compared, count, plain, tables_in
 
 _MANY = ("most", "fewest", "least")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
@@ -44,8 +44,6 @@ class Ranking(Figures):
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
                 self._take_act(i + 1)  # "most frequently ordered"
-                if self.sentence.text(i).endswith("busiest"):
-                    self.choices.doubt(0.6, "busy by their number, or by an amount")
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
@@ -74,8 +72,6 @@ class Ranking(Figures):
         named = column or (self.world.column_of(self.measures[-1]) if self.measures else None)
         if named is None or {"rating", "score", "grade", "review"} & set(named.words) or {"rating"} & named.roles:
             return up
-        if {"score", "rating"} & {token.stem for token in self.sentence.links.tokens}:
-            return up
         if set(named.words) & _HARM:
             return not up
         return self.choices.pick("direction", [(up, 0.9), (not up, 0.75)])
@@ -87,10 +83,6 @@ class Ranking(Figures):
         if k is not None and meant.extreme in ("most", "least"):
             after = sentence.items[k]
             rows = after.kind == "noun" and after.how == "row"
-            others = () if self.names_main or after.kind != "table" or self.main in after.meanings else after.meanings
-            if any(self.world.is_single(self.main.name, r.name) for r in others):  # "who has the most books", of loans
-                rows = True
-                self.choices.doubt(0.6, "each row is one of them")
             if rows or (after.kind == "table" and self.main in after.meanings):  # "which city has the most orders"
                 sentence.take(k)
                 self._count_rows()
@@ -109,15 +101,7 @@ class Ranking(Figures):
             sentence.take(place)
             acts = meant.extreme != "measured" and is_verb_form(sentence.text(place))
             if (acts or meant.extreme in ("most", "least")) and not column.is_measurable:
-                self.choices.doubt(0.6, "most of them by their number")  # "the most ordered tile"
-                if not self.groups and not self._group_by_subject(any_column=True):
-                    raise NotComposed
-                self._rank_groups(self._number_of_rows(), down, meant)
-                return
-            if meant.extreme == "top" and meant.limit is not None and column.words[-1:] in (("rank",), ("ranking",)):
-                self.extra.append(exp.LTE(this=compared(column), expression=exp.Literal.number(meant.limit)))
-                self.ordering.append(column)
-                return
+                raise NotComposed  # "the most ordered tile"
             if not self._measures(meant, column):
                 self.choices.doubt(0.6, f"{column.name} is measured otherwise")
             down = self._direction(meant, down, column)
@@ -138,12 +122,7 @@ class Ranking(Figures):
                 amounts = [c for c in self.world.columns(self.main.name) if c.is_measurable and c.sums]
                 options = [((amounts[0], meant.measured[0][1]), 0.85)] if len(amounts) == 1 else []
             if not options:
-                sized = meant.measured[0][0] == "size" and not self.groups and self._subject() is not None
-                if sized and self._group_by_subject():  # "which group is the smallest?"
-                    self.choices.doubt(0.85, "the largest by their number")
-                    self._rank_groups(count(), meant.measured[0][1] is (meant.extreme != "least"), meant)
-                else:
-                    sentence.used[i] = False
+                sentence.used[i] = False
                 return
             column, down = self.choices.pick(("superlative", i), options)
             if meant.extreme == "least":
@@ -173,11 +152,11 @@ class Ranking(Figures):
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
-        cheap = meant.extreme == "measured" and bool(meant.measured) and meant.measured[0][0] in ("price", "cost")
-        money = column.unit in ("usd", "eur", "gbp", "chf") or bool(column.roles & {"price", "pay", "revenue"})
-        if money is cheap or meant.extreme != "measured" or not meant.measured:
+        if meant.extreme != "measured" or not meant.measured:
             return True
-        if not cheap and meant.measured[0][0] in _OF_ANYTHING:
+        cheap = meant.measured[0][0] in ("price", "cost")
+        money = column.unit in ("usd", "eur", "gbp", "chf") or bool(column.roles & {"price", "pay", "revenue"})
+        if money is cheap or (not cheap and meant.measured[0][0] in _OF_ANYTHING):
             return True
         return any(column is each for each, _ in self.world.index.measured_by(meant.measured, [column.relation.name]))
 
@@ -214,28 +193,17 @@ class Ranking(Figures):
             self.measures.append(measure)
         self._rank_by(measure, down, meant)
 
-    def _rank_those_without(self, spec: QuerySpec) -> QuerySpec:
-        """Return a ranking from the fewest rows on with the things that have none: they have the fewest."""
+    def _doubt_those_without(self, spec: QuerySpec) -> None:
+        """Doubt a ranking from the fewest rows on where things have none: they have the fewest."""
         keys = {hop.own: hop.theirs for hop in self.world.graph.hops(self.main.name) if hop.single}
         groups = tuple(keys.get(group, group) for group in spec.groups)
         others = {name for group in groups for name in tables_in(group)} - {self.main.name}
         if spec.order[:1] != ((count(), False),) or len(others) != 1:
-            return spec
+            return
         (hop, *more), (other,) = self.world.graph.ways(self.main.name)[next(iter(others))], others
-        conditions = [each for each in spec.conditions if each not in map(is_there, spec.groups)]
         held = exp.select(hop.own).from_(table_of(self.main.name)).where(is_there(hop.own.copy()))
         none = exp.Not(this=exp.In(this=hop.theirs, query=held.subquery()))
-        if not more and self.world.graph.finds(other, none) is False:
-            return spec
-        read = {name for each in (*groups, *conditions) for name in tables_in(each)}
-        if more or read != others or spec.having or len(spec.measures) > 1:
-            self.choices.doubt(0.3, "things that have none")
-            return spec
-        counted: exp.Expr = exp.Count(this=hop.own.copy())
-        counted.meta[TITLE] = "count"
-        order = ((counted, False), *spec.order[1:])
-        ranked = replace(spec, rows=other, groups=groups, measures=(counted,), order=order)
-        return ranked.with_conditions(conditions)
+        self.choices.doubt(0.3, "things that have none", when=more or self.world.graph.finds(other, none) is not False)
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:
@@ -382,8 +350,6 @@ class Ranking(Figures):
         grouped = [c for each in self.groups if (c := self.world.column_of(each)) is not None]
         known = self.world.index.measured_by(measured or (), [self.main.name])
         column = next((c for c, _ in known if any(c is each for each in grouped)), None)
-        if self.sentence.text(i) == "in order":
-            column = grouped[0] if grouped else None
         if column is not None:
             return plain(column)
         if self.groups and not self.measures:

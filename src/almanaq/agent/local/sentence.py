@@ -149,8 +149,10 @@ class Choices:
             self.doubt(shares[place] * _certainty(key, ranked[place][1], worth), f"{key}: {place} of {len(ranked)}")
         return ranked[place][0]
 
-    def doubt(self, probability: float, reason: str = "") -> None:
-        """Lower the probability of the whole."""
+    def doubt(self, probability: float, reason: str = "", *, when: object = True) -> None:
+        """Lower the probability of the whole, where something is so."""
+        if not when:
+            return
         self.log_probability += math.log(max(probability, 1e-6))
         self.log_certainty += math.log(max(probability, 1e-6))
         if probability < 1:
