@@ -173,11 +173,11 @@ class Ranking(Figures):
 
     def _measures(self, meant: Superlative, column: LinkedColumn) -> bool:
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
-        cheap = meant.extreme == "measured" and bool(meant.measured) and meant.measured[0][0] in ("price", "cost")
-        money = column.unit in ("usd", "eur", "gbp", "chf") or bool(column.roles & {"price", "pay", "revenue"})
-        if money is cheap or meant.extreme != "measured" or not meant.measured:
+        if meant.extreme != "measured" or not meant.measured:
             return True
-        if not cheap and meant.measured[0][0] in _OF_ANYTHING:
+        money = column.unit in ("usd", "eur", "gbp", "chf") or bool(column.roles & {"price", "pay", "revenue"})
+        cheap = meant.measured[0][0] in ("price", "cost")
+        if money is cheap or (money and meant.measured[0][0] in _OF_ANYTHING):
             return True
         return any(column is each for each, _ in self.world.index.measured_by(meant.measured, [column.relation.name]))
 
