@@ -823,3 +823,11 @@ def test_two_values_side_by_side_both_hold(restaurants: almanaq.Connection) -> N
     asked = chat.ask("any southern barbecue in San Francisco?").suql or ""
     assert "'southern' = ANY(cuisines)" in asked
     assert "'barbeque' = ANY(cuisines)" in asked
+
+
+def test_a_count_of_all_rows_is_whole_after_itself(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in Palo Alto")
+    found = chat.ask("how many such places are there?").rows
+    assert found == chat.ask("how many is that altogether?").rows
+    assert chat.ask("how many restaurants are there?").rows != found
