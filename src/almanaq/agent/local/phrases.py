@@ -277,7 +277,9 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
         words = words.removesuffix("er")  # "something quieter"
     said = {use.folded(k) for k in range(first, last) if use.stem(k) not in use.domain.empty}
     listed = (cue or last - first > 1) and tuple(t.stem for t in use.tokens[first:last]) in use.dishes
-    dish = bool(listed) or not said.isdisjoint(use.domain.foods)
+    eaten = use.folded(last - 1) in use.domain.foods and "to" not in said  # unlike "allergic to fish"
+    eaten = eaten and not _of_company(use, said)  # a dog called Waffles
+    dish = bool(listed) or eaten
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     matter = _longest_run(words, use.domain)
     told = use.tells(first) and not _of_company(use, said)
@@ -294,6 +296,8 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     cue = cue or ("with" if praised or (use.partial and first == 0 and (matter or not use.domain.matters)) else "")
     if cue == "with" and praised:
         words, dish = f"{use.folded(first - 1)} {words}", False
+    if use.domain.matters and not matter and use.used[last : last + 1] == ["known"]:
+        return None  # "handles bigger", of groups
     acts = not cue and last - first > 1 and use.folded(first - 1) in ("they", "that", "which", "who")
     if acts and not search_words().is_adjective(use.folded(first)):
         verb, rest = use.folded(first), words[len(use.folded(first)) :]
@@ -302,7 +306,7 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     acting = "i we" if matter else "i we i'm we're"
     if not cue and use.folded(first - 1) in acting.split():
         return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
-    if use.domain.matters and not (matter or (wanted and _is_wish(use, first, last, cue, said, dish=dish))):
+    if (use.domain.matters or told) and not (matter or (wanted and _is_wish(use, first, last, cue, said, dish=dish))):
         return None
     question = _question(words, cue, noun, use.domain, dish=dish)
     return None if question is None else Phrase(first, last, words, question, wanted, dish)
@@ -318,7 +322,8 @@ def _is_wish(use: TokenUse, first: int, last: int, cue: str, said: set[str], *, 
         for k in (*range(first), *range(last, len(use.tokens)))
     )
     where = cue == "can" and last - first > 1 and "where" in (use.folded(k) for k in range(first - 5, first))
-    return dish or alone or where or cue in ("with", "near", *use.domain.serving.values())
+    names = not words.is_adjective(use.folded(last - 1)) and not use.folded(last - 1).endswith(("ing", "ed"))
+    return dish or alone or where or (names and cue in ("with", "near", *use.domain.serving.values()))
 
 
 def _of_company(use: TokenUse, said: set[str]) -> set[str]:

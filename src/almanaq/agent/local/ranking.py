@@ -154,9 +154,9 @@ class Ranking(Figures):
         """Return whether an adjective may be of a column: what is longest of an amount of money is not known."""
         if meant.extreme != "measured" or not meant.measured:
             return True
-        cheap = meant.measured[0][0] in ("price", "cost")
         money = column.unit in ("usd", "eur", "gbp", "chf") or bool(column.roles & {"price", "pay", "revenue"})
-        if money is cheap or (not cheap and meant.measured[0][0] in _OF_ANYTHING):
+        cheap = meant.measured[0][0] in ("price", "cost")
+        if money is cheap or (money and meant.measured[0][0] in _OF_ANYTHING):
             return True
         return any(column is each for each, _ in self.world.index.measured_by(meant.measured, [column.relation.name]))
 

@@ -80,6 +80,8 @@ def ask_of_rows(turn: FollowUp, reference: Reference) -> Edit | None:
         return elsewhere
     tested = [c for each in best.spec.conditions if (c := world.column_of(each)) is not None]
     wished = next((world.column_of(each) for each in best.spec.conditions if has_text(each)), None)
+    if single and len(best.spec.measures) == 1 and (figure := world.column_of(best.spec.measures[0])) is not None:
+        return show(*names, plain(figure))  # "how many reviews does it have?"
     if single and wished is not None and searched:
         return show(*names, answer(wished, question) if wished.kind == "prose" else plain(wished))
     if searched and not single and best.spec.conditions and not (best.spec.order or best.spec.gives_figures):
