@@ -160,7 +160,6 @@ class SearchWords:
     adjective_endings: tuple[str, ...]
     owning: frozenset[str]
     verbs: frozenset[str]
-    seeking: frozenset[str]
     moving: frozenset[str]
 
     def is_adjective(self, word: str) -> bool:
@@ -253,7 +252,7 @@ def runs(use: TokenUse) -> Iterator[tuple[int, int]]:
                 break
             k += 1
         said = (k for k in range(i, last) if content(use, k) and use.used[k] != AMOUNT)
-        if any(use.stem(k) not in use.domain.empty and use.folded(k) not in search_words().moving for k in said):
+        if any(use.stem(k) not in use.domain.empty for k in said):
             yield i, last
         i = last
 
@@ -273,12 +272,9 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
     cue, wanted = _cue(use, first)
     opening = first - 1 if cue and use.folded(first - 1) in ("a", "an", "the") else first
     words = _address_reader(use.text(opening, last))
-    if words.removesuffix("er") in search_words().adjectives:
-        words = words.removesuffix("er")  # "something quieter"
     said = {use.folded(k) for k in range(first, last) if use.stem(k) not in use.domain.empty}
     listed = (cue or last - first > 1) and tuple(t.stem for t in use.tokens[first:last]) in use.dishes
     eaten = use.folded(last - 1) in use.domain.foods and "to" not in said  # unlike "allergic to fish"
-    eaten = eaten and not _of_company(use, said)  # a dog called Waffles
     dish = bool(listed) or eaten
     dish = dish or (cue in use.domain.dish_cues and not all(map(search_words().is_adjective, said)))  # "food late"
     matter = _longest_run(words, use.domain)
@@ -344,15 +340,13 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
     cue, wanted, words = "", True, search_words()
     for k in range(first - 1, max(first - 7, -1), -1):
         word = use.folded(k)
-        if (use.used[k] not in (None, "not") and word != "one") or word in ("recommend", "suggest", "find"):
-            break  # "can you recommend" says nothing of the row
+        if use.used[k] not in (None, "not") and word != "one":
+            break
         if word in ("has", "have") and not _is_of_row(use, k):
             break  # "we have a baby" does not, either
-        if word in words.unable or (word in words.negations and word != "stand"):
+        if word in words.unable or (word in words.negations):
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
-        elif word == "for" and use.folded(k - 1) in words.seeking:
-            break
         elif not cue and word == "near":
             cue = "near"
         elif not cue and word == "to" and use.used[k - 1] is None and use.folded(k - 1) not in words.entity_words:
@@ -396,8 +390,6 @@ def _question(words: str, cue: str, noun: str, domain: Domain, *, dish: bool) ->
     """Ask what the phrase wants, as the first wording that fits has it; None where nothing says that it is wanted."""
     matters = matter_of(words, domain) is not None
     stated = re.match(r"(?:the )?(.+?) (?:(?:should|must|(?:(?:has|have|needs?) )?to) be|is|(are)) (.+)$", words)
-    if stated and stated[1].split()[-1].casefold() in domain.pets:
-        return f"does this {noun} welcome {stated[1]}?"
     if stated:
         described = any(map(search_words().is_adjective, stated[3].casefold().split()))
         describes = matters or described or re.search(r"\d", stated[3])

@@ -179,7 +179,7 @@ def _option_values(use: TokenUse, world: World, domain: Domain) -> list[Span]:
             ordinary = ordinary or (
                 size == 1 and (folded[0] in words.adjectives | domain.ordinary or len(folded[0]) < _LEAST_WORD)
             )
-            if ordinary or use.folded(first - 1) in words.quality:
+            if ordinary:
                 continue
             held = {
                 m
