@@ -230,6 +230,10 @@ class Figures(Defined):
             if k is None:
                 continue
             kind = sentence.items[k].kind
+            counted = sentence.neighbour(k, 1, gap=2) if self.measures and kind == "count" else None
+            if counted is not None and self._may_be(counted, lambda c: c.is_measurable):
+                sentence.take(k)  # "average price by number of wheels"
+                k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue

@@ -112,6 +112,7 @@ _STRUCTURED = frozenset(
 )
 _ENDING = frozenset(("", "?", ".", ",", "!", "in", "at", "near", "and"))
 """Words after which a noun is no part of a longer name."""
+_SEEKING = frozenset("find recommend suggest looking search show list name where which any".split())
 _LEAST_WORD = 4
 
 
@@ -248,17 +249,4 @@ def seeks(sentence: Sentence, main: Relation) -> bool:
     folded = {token.folded for token in sentence.links.tokens}
     named = any(s.kind == "table" and main in s.meanings for s in sentence.items)
     first = sentence.links.tokens[0].folded if sentence.links.tokens else ""
-    seeking = folded & {
-        "find",
-        "recommend",
-        "suggest",
-        "looking",
-        "search",
-        "show",
-        "list",
-        "name",
-        "where",
-        "which",
-        "any",
-    }
-    return named or bool(folded & words.entity_words) or bool(seeking) or first == "who"
+    return named or bool(folded & words.entity_words) or bool(folded & _SEEKING) or first == "who"

@@ -115,7 +115,11 @@ class World:
     def dishes(self, relation: Relation) -> frozenset[tuple[str, ...]]:
         """Return the stems of what lists of dishes hold: of the last word of each, and of runs of words."""
         if relation.name not in self._dishes:
-            listed = [c for c in self.columns(relation.name) if "dishes" in c.roles and not c.column.private]
+            listed = [
+                c
+                for c in self.columns(relation.name)
+                if c.kind == "prose" and "dishes" in c.roles and not c.column.private
+            ]
             query = exp.select(*map(plain, listed)).from_(table_of(relation.name)).distinct().limit(_MOST_LISTS)
             rows = self.run(to_sql(query, self.dialect)) if listed and self.run is not None else ()
             items = {tuple(stems(item)) for row in rows for cell in row for item in re.split("[,;]", str(cell))}
