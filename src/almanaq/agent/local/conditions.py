@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -501,6 +502,9 @@ class Conditions(Presence):
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
+        if sentence.text(i - 1) == "from" and period.sign == "=" and (period.after - period.start).days == 1:
+            onward = self._within(column, replace(period, sign=">="))
+            within = self.choices.pick(("from", span.first), [(onward, 1.0), (within, 0.97)])
         if period.days is not None and period.sign == "=" and len(years) > 1:
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
@@ -605,4 +609,7 @@ class Conditions(Presence):
             return period.start, period.after
         days = self.world.index.days_of(column)
         latest = date.fromisoformat(days[-1]) if days else self.world.index.today()
-        return period.days.nearest(min(latest, self.world.index.today()))
+        start, after = period.days.nearest(min(latest, self.world.index.today()))
+        if start > latest and start.day == 1:  # the column ends before: the last one that it holds is meant
+            return start.replace(year=start.year - 1), after.replace(year=after.year - 1)
+        return start, after

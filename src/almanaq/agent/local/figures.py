@@ -51,6 +51,8 @@ class Figures(Defined):
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
+                    each = "per" in map(sentence.text, sentence.of("by"))  # "average number of cases per state"
+                    self.choices.doubt(0.5, "the mean of each, or of all", when=each)
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ("superlative",))
@@ -86,10 +88,13 @@ class Figures(Defined):
                 amount = after is not None and noun == "column" and self._may_be(after, lambda c: c.is_measurable)
                 k = after if amount or noun in ("table", "noun") else k
             kind = sentence.items[k].kind if k is not None else ""
-            of_kind = k is not None and kind == "column" and self._may_be(k, lambda c: c.kind == "text")
-            following = sentence.items[k + 1 : k + 2] if k is not None and of_kind else ()
-            before_rows = any(self.main in item.meanings for item in following)
-            self.choices.doubt(0.4, "rows, or kinds of them", when=before_rows)  # "how many county seats"
+            values = {(span.first, span.last) for span in sentence.links.spans if span.kind == "value"}  # "kind AGENT"
+            nouns = [item for item in sentence.items[k + 1 : k + 2] if self.main in item.meanings] if k else []
+            rows = [item for item in nouns if (item.first, item.last) not in values]
+            if k is not None and kind == "column" and rows and self._may_be(k, lambda c: c.kind == "text"):
+                sentence.take(k)  # "how many school districts"
+                self.choices.doubt(0.9, "a column before the rows")
+                kind, k = "table", k + 1
             if k is not None and HAVING & {*sentence.words_between(i, k)}:
                 kind = ""  # "how many have a caption" are rows
             texts = [(t, sentence.items[t.place]) for t in self.conditions.tests if k in (t.place, t.place - 1)]
@@ -230,8 +235,10 @@ class Figures(Defined):
             if k is None:
                 continue
             kind = sentence.items[k].kind
-            counted = sentence.neighbour(k, 1, gap=2) if self.measures and kind == "count" else None
-            if counted is not None and self._may_be(counted, lambda c: c.is_measurable):
+            counted = sentence.neighbour(k, 1, gap=2) if kind == "count" else None
+            if not self.measures and self._column_at(counted, lambda c: c.is_measurable and bool(c.sums), "ranked"):
+                sentence.take(k)  # "the largest by number of students"
+            elif self.measures and counted is not None and self._may_be(counted, lambda c: c.is_measurable):
                 sentence.take(k)  # "average price by number of wheels"
                 k, kind = counted, "column"
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):

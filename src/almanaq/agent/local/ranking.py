@@ -44,6 +44,8 @@ class Ranking(Figures):
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
                 self._take_act(i + 1)  # "most frequently ordered"
+                busy = self.sentence.text(i).endswith("busiest")
+                self.choices.doubt(0.6, "busy by their number, or by an amount", when=busy)
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
