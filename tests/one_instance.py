@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -16,8 +14,6 @@ from almanaq.engines.duckdb import engine
 from almanaq.suql.catalog.schema_file import Schema
 
 _numbers = count(1)
-_left: deque[str] = deque()
-"""Databases whose objects are gone though nobody closed them: each that stays attached makes later queries slower."""
 
 
 @cache
@@ -43,17 +39,11 @@ def open_in_one_instance(
     tables: Mapping[str, Any], *, name: str = "tables", schema: Schema | None = None
 ) -> engine.DuckDBDatabase:
     """Open tables as `open_tables` does."""
-    connection = _instance().cursor()
-    while _left:
-        with suppress(duckdb.Error):  # closed after all, or in use by work that was left
-            connection.execute(f"DETACH {_left.popleft()}")
     database = f"tables_{next(_numbers)}"
+    connection = _instance().cursor()
     connection.execute(f"ATTACH ':memory:' AS {database}; CREATE SCHEMA {database}.data")
     made = {
         ("data", table): engine.load_table(connection, (database, "data", table), engine.as_arrow(table, rows))
         for table, rows in tables.items()
     }
-    opened = _InOneInstance(connection, name=name, database=database, schema=schema, loaded=engine.Loaded(made=made))
-    for each in (opened._work, database):
-        weakref.finalize(opened, _left.append, each).atexit = False
-    return opened
+    return _InOneInstance(connection, name=name, database=database, schema=schema, loaded=engine.Loaded(made=made))

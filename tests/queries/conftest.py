@@ -43,11 +43,3 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         patch.setattr(Asked, "source", staticmethod(source))
         yield request.param
     Asked.close_all()
-
-
-@pytest.fixture(autouse=True)
-def _close_what_a_test_opened() -> Iterator[None]:
-    """Close all but what fixtures of the module opened: hundreds open in one instance make each query slow."""
-    before = len(Asked.opened)
-    yield
-    Asked.close_all(before)

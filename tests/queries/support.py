@@ -47,9 +47,9 @@ class Asked:
         Asked.opened.append(self.con)
 
     @classmethod
-    def close_all(cls, but: int = 0) -> None:
-        """Close every connection opened so far, but for the first few."""
-        while len(cls.opened) > but:
+    def close_all(cls) -> None:
+        """Close every connection opened so far."""
+        while cls.opened:
             cls.opened.pop().close()
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
