@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from itertools import pairwise
 from math import log
 
+from almanaq.models.extractive.words import WORDS
 from almanaq.text.words import QUESTION_WORDS, STOPWORDS, stem
 
 _TOKEN = re.compile(
@@ -19,10 +18,6 @@ _TOKEN = re.compile(
     r"|[^\W\d_](?:\.[^\W\d_])+\.?"  # U.S.
     r"|[^\W_]+(?:[-'\u2019&.][^\W_]+)*"
     r"|[^\w\s]"
-)
-_ABBREVIATED = frozenset(
-    """mr mrs ms dr st jr sr no vs gen col lt capt prof rev inc co ltd approx c ca b d jan feb mar apr jun jul aug sep
-    sept oct nov dec""".split()
 )
 _STOPS = STOPWORDS | {"also", "its", "s", "'s", "t"}
 """Words that neither open nor close an answer."""
@@ -68,29 +63,10 @@ def _ends(tokens: Sequence[Token], i: int, text: str) -> bool:
     if token.text not in (".", "!", "?"):
         return False
     before = tokens[i - 1].text if i else ""
-    if token.text == "." and (before.lower() in _ABBREVIATED or (len(before) == 1 and before.isupper())):
+    if token.text == "." and (before.lower() in WORDS["abbreviated"] or (len(before) == 1 and before.isupper())):
         return False
     return following is None or not following.text[0].islower()
 
-
-_MONTHS = frozenset(
-    """january february march april may june july august september october november december jan feb mar apr jun jul aug
-    sep sept oct nov dec""".split()
-)
-_NUMBER_WORDS = frozenset(
-    """one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion
-    dozen""".split()
-)
-_UNITS = frozenset(
-    """km kilometers kilometres kilometer kilometre miles mile mi m meters metres meter metre feet foot ft acres
-    hectares ha km² mi² percent % years year months weeks days day hours minutes seconds people inhabitants residents kg
-    lb pounds seats times million billion thousand square sq am pm""".split()
-)
-_INNER = frozenset(
-    "of the and de la le for in & - – du von van del da al der di to on at a an or with by from 's".split()
-)
-"""Words that may stand inside a name or another answer."""
 
 _NUMERAL = re.compile(r"\d[\d.,:/\u2013-]*(?:st|nd|rd|th|s)?")
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
@@ -110,7 +86,7 @@ def shape(span: Sequence[Token]) -> str:
 
 
 def _date(span: Sequence[Token], numerals: Sequence[bool]) -> str:
-    month = any(token.lower in _MONTHS and (token.lower != "may" or token.text == "May") for token in span)
+    month = any(token.lower in WORDS["months"] and (token.lower != "may" or token.text == "May") for token in span)
     if month and any(numerals):
         return "date" if len(span) > 2 and any(_YEAR.fullmatch(token.lower) for token in span) else "daymonth"
     if len(span) == 1 and _ISO_DATE.fullmatch(span[0].lower):
@@ -119,20 +95,21 @@ def _date(span: Sequence[Token], numerals: Sequence[bool]) -> str:
 
 
 def _number(span: Sequence[Token], numerals: Sequence[bool]) -> str:
-    words = [token.lower for token in span]
-    if not numerals[0] and words[0] not in _NUMBER_WORDS:
+    words, spelled = [token.lower for token in span], WORDS["number_words"]
+    if not numerals[0] and words[0] not in spelled:
         return ""
     if ":" in words[0] or words[-1] in ("am", "pm"):
         return "time"
     if "%" in words or "percent" in words:
         return "percent"
-    if all(number or word in _NUMBER_WORDS or word in ",–-" for number, word in zip(numerals, words, strict=True)):
+    if all(number or word in spelled or word in ",–-" for number, word in zip(numerals, words, strict=True)):
         return "ranked" if len(span) == 1 and numerals[0] and _RANKED.search(words[0]) else "number"
-    return "number unit" if any(word in _UNITS for word in words[1:]) else "number words"
+    return "number unit" if any(word in WORDS["units"] for word in words[1:]) else "number words"
 
 
 def _words(span: Sequence[Token], digits: bool) -> str:
-    capital = [token.text[0].isupper() for token in span if token.lower not in _INNER and token.text[0].isalnum()]
+    inner = WORDS["inner"]
+    capital = [token.text[0].isupper() for token in span if token.lower not in inner and token.text[0].isalnum()]
     if capital and all(capital):
         return "name" if len(span) > 1 else "one name"
     if any(capital):
@@ -141,14 +118,7 @@ def _words(span: Sequence[Token], digits: bool) -> str:
 
 
 _RELATIVE = ("who", "which", "whose", "where", "when")
-_MEASURES = frozenset("many much long old far tall high large big fast deep wide often".split())
-_AUXILIARIES = frozenset("is are was were does do did has have had can could will would should 's be been".split())
-_CLOSING = frozenset(
-    """of in for that which who whose with at on by to from where when as located whom during under held between after
-    before named called , ?""".split()
-)
-_NOUNS: dict[str, str] = tomllib.loads((files(__package__) / "nouns.toml").read_text("utf-8"))
-_KINDS = {stem(word): kind for kind, words in _NOUNS.items() for word in words.split()}
+_KINDS = {stem(word): name.removeprefix("kind_") for name in WORDS if name.startswith("kind_") for word in WORDS[name]}
 """The kind of answer by the noun that names what is asked for."""
 _LONGEST_NOUN = 6
 _FOLLOWING = 8
@@ -196,7 +166,7 @@ def _question_word(words: Sequence[str]) -> int | None:
     surely = any(word in ("what", "how") for word in words)
     for i, word in enumerate(words):
         if word in QUESTION_WORDS:
-            ties = word in _RELATIVE and i > 0 and surely and words[i - 1] not in (*_CLOSING, "and")
+            ties = word in _RELATIVE and i > 0 and surely and words[i - 1] not in (*WORDS["closing"], "and")
             if not ties:
                 return i
     return None
@@ -212,7 +182,7 @@ def _noun(words: Sequence[str], at: int | None) -> tuple[int, int]:
         return start, start
     if word not in ("what", "which", "whose"):
         return start, start
-    if at is not None and start < len(words) and words[start] in _AUXILIARIES:
+    if at is not None and start < len(words) and words[start] in WORDS["auxiliaries"]:
         if start + 1 < len(words) and words[start + 1] in ("the", "a", "an", "their", "his", "her", "its", "that"):
             return start + 2, _until(words, start + 2)
         return start, start
@@ -220,19 +190,15 @@ def _noun(words: Sequence[str], at: int | None) -> tuple[int, int]:
 
 
 def _until(words: Sequence[str], first: int) -> int:
-    end = first
-    while (
-        end < min(len(words), first + _LONGEST_NOUN) and words[end] not in _AUXILIARIES and words[end] not in _CLOSING
-    ):
-        end += 1
-    return end
+    stop, ends = min(len(words), first + _LONGEST_NOUN), WORDS["auxiliaries"] | WORDS["closing"]
+    return next((k for k in range(first, stop) if words[k] in ends), stop)
 
 
 def _kind(words: Sequence[str], at: int | None, noun: Sequence[str]) -> str:
     word = "none" if at is None else words[at]
     if at is not None and word == "how":
         measure = words[at + 1] if at + 1 < len(words) else ""
-        return f"how {measure}" if measure in _MEASURES else "how"
+        return f"how {measure}" if measure in WORDS["measures"] else "how"
     if word not in ("what", "which", "whose", "none"):
         return "who" if word == "whom" else word
     if "year" in noun:
@@ -246,14 +212,6 @@ Features = dict[str, float]
 _LONGEST = 8
 _MOST_SENTENCES = 24
 _INSIDE = frozenset((",", ".", "-", "–", "'", "&", "%", '"', "$", "/", ":"))
-_BEFORE = frozenset(
-    """in of by as for from named called is was at on the a an to with and or near into , ( : " about over
-    approximately around between nicknamed known won born founded established formed based located directed written his
-    her its their number since until during""".split()
-)
-_AFTER = frozenset(
-    "and or , . ) ( in of is was to for people residents inhabitants who which that on at by from as \" 's".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +257,8 @@ class Scene:
 
     def _form(self, first: int, last: int, start: int, end: int) -> Features:
         kind, form = self.question.kind, shape(self.tokens[first:last])
-        before = _neighbour(self.tokens[first - 1], _BEFORE) if first > start else "^"
-        after = _neighbour(self.tokens[last], _AFTER) if last < end else "$"
+        before = _neighbour(self.tokens[first - 1], WORDS["before"]) if first > start else "^"
+        after = _neighbour(self.tokens[last], WORDS["after"]) if last < end else "$"
         names = (f"{kind}|{form}", f"{kind}|length {min(last - first, 6)}", f"{kind}|< {before}", f"{form}|> {after}")
         return dict.fromkeys(names, 1.0)
 
@@ -350,8 +308,8 @@ def _spans(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int,
                     break
                 if closing != "%" and not (closing == "." and len(tokens[last - 2].text) <= 2):
                     continue
-            elif last - 1 > first and (tokens[last - 1].stop or closing in _INNER):
-                if closing in _INNER or closing in ("his", "her", "their", "its"):
+            elif last - 1 > first and (tokens[last - 1].stop or closing in WORDS["inner"]):
+                if closing in WORDS["inner"] or closing in ("his", "her", "their", "its"):
                     continue
                 break
             yield first, last

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby, pairwise
 from typing import Literal
 
+from almanaq.models.extractive.words import WORDS, stem_set
 from almanaq.sample import read_toml
 from almanaq.text.words import SMALL_WORDS, stem, without_small, words
 
@@ -27,31 +28,15 @@ _TURN = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 
-
-def stem_set(spoken: str) -> frozenset[str]:
-    """Return the stems of words."""
-    return frozenset(stem(word) for word in spoken.split())
-
-
-NEGATORS = stem_set(
-    """not no never none nothing nobody nowhere neither nor without hardly barely scarcely cannot lack lacks
-    lacked zero"""
-)
+NEGATORS = stem_set(WORDS["negators"])
 _HEARSAY = re.compile(
     r"\b(?:they say|claim(?:s|ed)?|advertis\w+|(?:sign|website|menu)\b.{0,12}\bsays|on the sign)\b", re.I
-)
-_HEDGES = frozenset(
-    "might maybe perhaps supposedly apparently allegedly heard reportedly possibly could wish if".split()
 )
 _NEGATION_REACH = 6
 _BREAK = re.compile(r"(?:^| )(?:and|so|becaus|sinc) (?!no |not )")
 """Where the reach of a negation ends: "they do not rush you and the room is lovely"."""
 _ANYTHING_BUT = re.compile(r"\banything but\b", re.IGNORECASE)
-_HARMLESS = stem_set(
-    """minded problem trouble issue glares sighs worry rush judged wonder doubt complaint regret complain
-    other believe"""
-)
-"""Words after which a negation denies only that something is amiss: "nobody minded the puppy"."""
+_HARMLESS = stem_set(WORDS["harmless"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +79,14 @@ def clauses(passage: str) -> tuple[Clause, ...]:
             if text:
                 place = passage.index(text, start)
                 tokens = tokens_of(text)
-                doubtful = question or not _HEDGES.isdisjoint(tokens) or _HEARSAY.search(text) is not None
+                doubtful = question or not WORDS["hedges"].isdisjoint(tokens) or _HEARSAY.search(text) is not None
                 found.append(Clause(text, place, " ".join(stem(token) for token in tokens), doubtful))
     return tuple(found)
+
+
+def clauses_of(passages: Sequence[str]) -> Iterator[tuple[int, Clause]]:
+    """Yield the clauses of a document, each with the number of its passage."""
+    return ((number, clause) for number, passage in enumerate(passages) for clause in clauses(passage))
 
 
 def tokens_of(text: str) -> list[str]:
@@ -240,8 +230,8 @@ def _of_any_text() -> dict[str, dict[str, list[str]]]:
 def place_stems() -> tuple[frozenset[str], frozenset[str]]:
     """Return words of which one shows that a text is about a place to eat, and those of which two do."""
     spoken = read_toml("places.toml")
-    rows, texts, foods = (frozenset(stem(word) for word in spoken[key].split()) for key in ("rows", "texts", "foods"))
-    return rows | {stem(word) for word in spoken["plainly"].split()}, texts | foods
+    rows, plainly, texts, foods = (stem_set(spoken[key].split()) for key in ("rows", "plainly", "texts", "foods"))
+    return rows | plainly, texts | foods
 
 
 def _read_cue(phrase: str) -> Cue:

@@ -11,25 +11,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses, concept, place_stems, stem_set, triggers
+from almanaq.models.extractive.clauses import Clause, Concept, Hit, clauses_of, concept, place_stems, triggers
+from almanaq.models.extractive.words import WORDS, stem_set
 from almanaq.models.protocols import Quote
 from almanaq.text.words import STOPWORDS, stem, words
 from almanaq.values import canonical
 
-_STOPS = frozenset(map(stem, STOPWORDS))
-_SPEAKERS = stem_set(
-    """ad advert article author applicant buyer caller candidate client comment customer description document
-    email employee feedback film guest item letter listing mail message movie narrator note paper passage passenger
-    patient person post product purchaser record remark reply report resident response review reviewer sender speaker
-    statement story student summary team tenant text ticket traveler traveller tweet user visitor worker writer"""
-)
-"""Subjects of a question that mean the row or whom its text is by: the text itself rarely names them."""
-_MENTIONING = stem_set("mention mentioned talk discuss refer speak contain")
+_STOPS = stem_set(STOPWORDS)
+_SPEAKERS = stem_set(WORDS["speakers"])
+_MENTIONING = stem_set(WORDS["mentioning"])
 _TELLING = _MENTIONING | {"say"}
 """Verbs that ask only whether the text speaks of something."""
 _LONGEST_SUBJECT = 4
 """Words before a telling verb that may say whose text it is: "does this drug review mention …"."""
-_COMPLAINING = stem_set("complain complaint complaints unhappy dissatisfied dissatisfaction upset annoyed")
+_COMPLAINING = stem_set(WORDS["complaining"])
 _ROW = re.compile(r"^(\s*[\w'’]+ )this \w+")
 """The row that a question is about, whose texts do not name it: "does this hotel have a pool?"."""
 _AMISS = re.compile(r"\b(?:problem|issue|trouble)s?(?= with\b)", re.IGNORECASE)
@@ -39,15 +34,12 @@ _DENIED_AFTER = re.compile(
 )
 _UNSURE = re.compile(r"(?<!\S)(?:should|hope|expect|promis|plan|want|ask|almost|nearli|instead|except)(?!\S)")
 """Stems beside which a thing may not be so."""
-_PRAISING = stem_set("praise good great excellent nice happy satisfied pleased positive")
-_BLAMING = _COMPLAINING | stem_set("bad poor terrible awful negative")
+_PRAISING = stem_set(WORDS["praising"])
+_BLAMING = _COMPLAINING | stem_set(WORDS["blaming"])
 _LISTED = re.compile(r",\s*(?:and\s|or\s)?|\s(?:and|or)\s", re.IGNORECASE)
 _REPORTING = _MENTIONING | _COMPLAINING | {"prais"}
 """What asks what a text says of a matter, not whether the matter is so."""
-_EMPTY = stem_set(
-    """any anything really there somebody someone anyone something ever actually still yet kind sort serve offer provide
-    sell"""
-)
+_EMPTY = stem_set(WORDS["empty"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ def read_statements(question: str) -> tuple[Statement, ...]:
 
 def find_statements(passages: Sequence[str], asked: Statement) -> list[Evidence]:
     """Return the clauses that say what is asked for: 1 for yes, -1 for no."""
-    weighed = ((n, clause, _weigh(clause, asked)) for n, passage in enumerate(passages) for clause in clauses(passage))
+    weighed = ((number, clause, _weigh(clause, asked)) for number, clause in clauses_of(passages))
     return [Evidence(number, clause, weight) for number, clause, weight in weighed if weight]
 
 
@@ -132,18 +124,7 @@ def _judge(clause: Clause, held: set[int]) -> float:
     return 0.0 if len(sides) != 1 else 1.0 if sides == {True} else -1.0
 
 
-_ASKING = re.compile(
-    r"\s*(?:is|are|was|were|does|do|did|has|have|had|can|could|will|would|should|may|might|am|isn't|aren't|doesn't|"
-    r"don't|didn't|hasn't|haven't|can't|won't)\b",
-    re.IGNORECASE,
-)
-_GENERIC = stem_set(
-    """restaurant place spot location establishment venue food serve offer provide good great nice best
-    available allow allowed really any there people customer reviewer review mention say talk find get go make
-    someone one know known suitable option options eat dine meal bring welcome like movie film document text passage
-    friendly quality excellent bad easy express clear clearly opinion overall tone"""
-)
-"""Words that nearly every text of the kind holds: they do not tell what is asked for."""
+_GENERIC = stem_set(WORDS["generic"])
 
 _OF_WHAT_IS_SHOWN = re.compile(
     r"\s*(?:is|are|do|does|has|have|can|could|would)\s+(?:it|they|there|you|we|i)\b", re.IGNORECASE
@@ -174,7 +155,7 @@ def asks_yes_or_no(question: str) -> bool:
     """Return whether a question can be answered by yes or no."""
     if re.search(r"\b(?:is|are) (?:it|this|there)\b.*\bor\b", question, re.IGNORECASE):
         return False
-    return _ASKING.match(question) is not None
+    return not WORDS["asking"].isdisjoint(words(question)[:1])
 
 
 def polarity(passages: Sequence[str], question: str) -> Polarity:
@@ -230,14 +211,13 @@ def _keys(tokens: Sequence[str], free: Sequence[bool], skip: int = -1) -> list[s
 def evidence_of(passages: Sequence[str], matter: Concept, inverse: bool = False) -> list[Evidence]:
     """Return the clauses that hold cues of a matter."""
     found = []
-    for number, passage in enumerate(passages):
-        for clause in clauses(passage):
-            hits = matter.hits_in(clause)
-            weight = _cue_weight(clause, matter, hits) if hits else 0.0
-            if weight:
-                weight *= _DOUBT if clause.doubtful else 1.0
-                words = max(clause.stems.count(" ", hit.start, hit.end) for hit in hits)
-                found.append(Evidence(number, clause, -weight if inverse else weight, abs(weight) + 0.01 * words))
+    for number, clause in clauses_of(passages):
+        hits = matter.hits_in(clause)
+        weight = _cue_weight(clause, matter, hits) if hits else 0.0
+        if weight:
+            weight *= _DOUBT if clause.doubtful else 1.0
+            words = max(clause.stems.count(" ", hit.start, hit.end) for hit in hits)
+            found.append(Evidence(number, clause, -weight if inverse else weight, abs(weight) + 0.01 * words))
     return found
 
 
@@ -288,9 +268,6 @@ def _conjunction(found: Sequence[Polarity], *, any_of: bool) -> Polarity:
     return Polarity(verdict, tuple(e for item in found if item.verdict == verdict for e in item.evidence[:2]))
 
 
-_POSITIVE = frozenset({"positive", "favorable", "favourable", "pos"})
-_NEGATIVE = frozenset({"negative", "unfavorable", "unfavourable", "neg"})
-_NEUTRAL = frozenset({"neutral", "mixed"})
 _CLEAR = 0.3
 """How far one side has to be ahead."""
 
@@ -298,9 +275,9 @@ _CLEAR = 0.3
 def sides(options: Sequence[str]) -> tuple[str, str] | None:
     """Return the positive and the negative one of the options; None where they ask for something else."""
     by_canonical = {canonical(option): option for option in options}
-    positive = [option for word, option in by_canonical.items() if word in _POSITIVE]
-    negative = [option for word, option in by_canonical.items() if word in _NEGATIVE]
-    others = [word for word in by_canonical if word not in _POSITIVE | _NEGATIVE | _NEUTRAL]
+    positive = [option for word, option in by_canonical.items() if word in WORDS["positive"]]
+    negative = [option for word, option in by_canonical.items() if word in WORDS["negative"]]
+    others = [word for word in by_canonical if word not in WORDS["positive"] | WORDS["negative"] | WORDS["neutral"]]
     return (positive[0], negative[0]) if len(positive) == len(negative) == 1 and not others else None
 
 
@@ -311,7 +288,7 @@ def sentiment(passages: Sequence[str], options: Sequence[str]) -> tuple[str | No
         return None, ()
     ahead = sum(item.weight for item in evidence)
     if abs(ahead) < _CLEAR:
-        return next((option for option in options if canonical(option) in _NEUTRAL), None), quotes_of(evidence)
+        return next((option for option in options if canonical(option) in WORDS["neutral"]), None), quotes_of(evidence)
     return named[ahead < 0], quotes_of(item for item in evidence if (item.weight > 0) == (ahead > 0))
 
 

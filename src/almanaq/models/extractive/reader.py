@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
-from almanaq.models.extractive.clauses import Clause, clauses, tokens_of
+from almanaq.models.extractive.clauses import Clause, clauses, clauses_of, tokens_of
 from almanaq.models.extractive.polarity import asks_yes_or_no, polarity, quotes_of, sentiment, sides
 from almanaq.models.extractive.spans import Span, best_span
 from almanaq.models.protocols import LinkRequest, Quote, TextCall, TextReply
@@ -99,13 +100,10 @@ def _choice(call: TextCall, chosen: str | None, quotes: tuple[Quote, ...] = ()) 
 def _option(call: TextCall) -> TextReply:
     scores: dict[str, float] = dict.fromkeys(call.options, 0.0)
     quotes: dict[str, list[Quote]] = {option: [] for option in call.options}
-    for option in call.options:
-        for number, passage in enumerate(call.passages):
-            for clause in clauses(passage):
-                place = _place(option, clause.stems)
-                if place is not None:
-                    scores[option] += -1.0 if clause.negated(place) else 1.0
-                    quotes[option].append(Quote(number, clause.start, clause.text))
+    for option, (number, clause) in product(call.options, clauses_of(call.passages)):
+        if (place := _place(option, clause.stems)) is not None:
+            scores[option] += -1.0 if clause.negated(place) else 1.0
+            quotes[option].append(Quote(number, clause.start, clause.text))
     if call.type == "list":
         chosen = tuple(option for option in call.options if scores[option] > 0)
         places = tuple(dict.fromkeys(quotes[option][0] for option in chosen))  # one for each
@@ -138,11 +136,7 @@ def _place(words: str, within: str) -> int | None:
 def central_sentences(passages: Sequence[str]) -> tuple[Quote, ...]:
     """Return up to three clauses that together say most of what the document says most often."""
     spread = Counter(word for passage in passages for word in set(stems(passage)))
-    candidates = [
-        (number, clause, Counter(stems(clause.text)))
-        for number, passage in enumerate(passages)
-        for clause in clauses(passage)
-    ]
+    candidates = [(number, clause, Counter(stems(clause.text))) for number, clause in clauses_of(passages)]
     chosen: list[tuple[int, Clause]] = []
     covered: set[str] = set()
     for _ in range(min(_SENTENCES, len(candidates))):

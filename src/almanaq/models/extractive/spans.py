@@ -11,7 +11,7 @@ from math import exp, log
 from pathlib import Path
 
 from almanaq.models.extractive.candidates import Asked, Scene, Token, read_question, read_tokens, shape
-from almanaq.models.extractive.clauses import clauses
+from almanaq.models.extractive.clauses import clauses_of
 from almanaq.models.protocols import Quote
 from almanaq.values import canonical
 
@@ -81,13 +81,13 @@ def best_span(passages: Sequence[str], question: str, type: str, parses: Callabl
 
 
 def _statement(passages: Sequence[str], wanted: Asked) -> Span | None:
-    best, most = None, _LEAST_SHARE
-    for number, passage in enumerate(passages):
-        for clause in clauses(passage):
-            share = len(wanted.stems & set(clause.stems.split())) / max(1, len(wanted.stems))
-            if share > most or (best is None and share == most):
-                best, most = Span(clause.text, Quote(number, clause.start, clause.text), share), share
-    return best
+    stems = wanted.stems
+    shares = ((len(stems & {*c.stems.split()}) / max(1, len(stems)), n, c) for n, c in clauses_of(passages))
+    best = max(shares, key=lambda each: each[0], default=None)
+    if best is None or best[0] < _LEAST_SHARE:
+        return None
+    share, number, clause = best
+    return Span(clause.text, Quote(number, clause.start, clause.text), share)
 
 
 def _candidates(passages: Sequence[str], wanted: Asked) -> Iterator[_Found]:
