@@ -57,6 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Let the collector of garbage pass over thousands of collected tests."""
     gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
     gc.enable()
 
 

@@ -347,6 +347,7 @@ FIRMS = {
 """Rows that have no noun, kinds of several words, numbers of things; names with a legal form, headings with a comma."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("tables", "question", "gold"),
     [
@@ -471,6 +472,7 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         assert all(sorted(map(str, column)) in columns for column in zip(*want, strict=True)), reply.suql
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("tables", "question"),
     [

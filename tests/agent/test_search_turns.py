@@ -11,6 +11,8 @@ import pytest
 import almanaq
 from almanaq.text.hours import is_open
 
+pytestmark = pytest.mark.sampled(2)
+
 STEPS = ("cheap", "moderate", "expensive", "luxury")
 NAMES = ("Alder Hall", "Birch House", "Cedar Court", "Dogwood", "Elm Lodge", "Fir Cottage")
 HOURS = ("daily 9 AM-5 PM", "Mon-Fri 8 AM-11 PM; closed Wednesday", "Mon-Sat 6 AM-2 PM", "Sat-Sun 10 AM-4 PM")

@@ -92,6 +92,7 @@ def test_a_server_that_takes_too_long_for_many_texts_is_asked_about_fewer(monkey
     assert (len(result.rows), result.trace.unknown_calls) == (6, 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("batch", [1, 6])
 @pytest.mark.parametrize(
     "first",
@@ -131,6 +132,7 @@ def test_bytes_that_are_no_text_matter_where_they_are_read(monkeypatch: pytest.M
     assert all(each.reason == "a reply that is not valid UTF-8" for each in result.unknown)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("batch", "wait"), [(1, 0.02), (6, 0.02), (6, 0.5)])
 @pytest.mark.parametrize(
     ("refusal", "most"),
@@ -189,6 +191,7 @@ async def _ask_all(url: str, count: int) -> list[object]:
     return list(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backlog", [1, 5])
 def test_a_server_with_a_short_queue_answers_all(backlog: int) -> None:
     def serve() -> None:

@@ -106,6 +106,7 @@ def reference() -> Iterator[duckdb.DuckDBPyConnection]:
         yield made
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sql", QUERIES)
 def test_rows_are_those_of_duckdb(
     sql: str, connection: almanaq.Connection, reference: duckdb.DuckDBPyConnection
@@ -151,6 +152,7 @@ SELECT m{} FROM (SELECT coalesce(nullif(y, 'no'), answer(x, 'q')) AS m FROM t) A
 """.strip().splitlines()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sql", MEANT)
 def test_comparisons_mean_what_they_mean_in_a_query_that_is_planned(sql: str) -> None:
     def reply(text: str, question: str) -> str:
