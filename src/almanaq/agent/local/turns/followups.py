@@ -191,7 +191,7 @@ def _list(turn: FollowUp) -> Edit | None:
 
 def _give_up(turn: FollowUp) -> Edit | None:
     """The same without what parts of a turn give up, with what its other parts name: "noise is fine, but in Bern"."""
-    said = turn_pattern("swaps").sub(r"drop \1, ", turn_pattern("rather").sub(r"\1, than", turn.said.rstrip(" .!?")))
+    said = turn_pattern("rather").sub(r"\1, than", turn.said.rstrip(" .!?"))
     spec, others, parts = turn.spec, list[str](), turn_pattern("parts").split(said)
     for i, part in enumerate(parts):
         gives_up = turn_pattern("gives_up").search(part) is not None
