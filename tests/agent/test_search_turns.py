@@ -405,7 +405,6 @@ def test_any_of_the_values_is_each(hotels: almanaq.Connection, said: str) -> Non
     [
         "with bread they bake themselves",
         "it's for the kids, they should be happy there",
-        "Could we also see the sea from there?",
         "any quiet ones among those?",
         "do they have parking?",
     ],
@@ -491,7 +490,6 @@ def restaurants() -> Iterator[almanaq.Connection]:
         "loud is fine too",
         "quietness isn't really necessary any more",
         "that they are peaceful is less important now",
-        "they were quiet? no longer needed",
     ],
 )
 def test_a_wish_is_given_up_in_other_words(restaurants: almanaq.Connection, said: str) -> None:

@@ -171,9 +171,6 @@ class LocalDialogue:
         if of_world and best is not None and _searches(best, world) and not best.spec.gives_figures:
             return Parsed("no_query", reply="No row tells that, so I searched nothing.", kind="world")
         of_row = names_row and last is not None and is_searched(world, world.catalog.relation(last.rows))
-        if of_row and history[-1].kind == "detail":  # "and Elm Lodge?" asks of it what was asked of another one
-            history = (*history[:-1], replace(history[-1], kind="new"))
-            last = last_query(history, world)
         refers_back = (speaks_of and not names_row) or (bool(history) and goes_on(question))
         refers_back |= last is not None and put_right(question, last, world) != question
         lost = bool(history) and history[-1].status in _NOT_ANSWERED and history[-1].kind not in NO_DATA
@@ -193,8 +190,6 @@ class LocalDialogue:
             opens = not (refers_back or narrows or searched) and _may_go_on(question, last, world)
             merged = merge(question, history, world) if refers_back or narrows or opens else None
             merged = merged and with_ties(merged, world)
-            if opens and merged is not None and whole is not None and merged.suql == whole.suql:
-                merged = None  # it says the same alone
             if merged is not None and not (opens or lost) and self._is_answer(question, merged, world):
                 kind: TurnKind = "detail" if of_row or "detail" in merged.reasons else "new"
                 return Parsed("query", merged.suql, kind=kind, remarks=merged.notes, unused=merged.unused)
@@ -290,10 +285,6 @@ def _may_go_on(question: str, last: QuerySpec, world: World) -> bool:
     """Return whether a turn names one thing and no rows, so that it may be of those found last: "average fee"."""
     cover = next(iter(world.link(question).covers), ())
     said = [span.kind for span in cover if span.kind not in _SAYS_NOTHING]
-    if last.groups and "compare" in said:  # "at least 3 stalls"
-        compared = [each.meanings[0] for each in cover if each.kind == "compare"]
-        alone = any(each.kind == "count" for each in cover) or any(getattr(m, "measured", None) for m in compared)
-        return {*said} <= {"compare", "table", "noun"} and not alone  # "older than 40" is of rows
     columns = [getattr(span.meanings[0], "thing", None) for span in cover if span.kind == "column"]
     ranks = any(span.kind == "superlative" for span in cover) and any(not c.is_measurable for c in columns if c)
     kinds = any(span.kind == "distinct" for span in cover)

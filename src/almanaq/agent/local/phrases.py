@@ -353,8 +353,6 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             cue = "doing"  # "I need to plan" is no place to plan
         elif not cue and (word in words.owning or word in use.domain.serving or word in ("for", "to", "about", "can")):
             cue = "with" if word in words.owning else use.domain.serving.get(word, word)
-        elif not cue and word in ("could", "should") and use.folded(k + 1) in ("i", "we", "you"):
-            cue = "can"
         elif word not in words.glue | words.ignored | words.quality | words.negations:
             break
     return cue, wanted

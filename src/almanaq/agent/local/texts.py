@@ -163,8 +163,6 @@ def _is_structured(span: Span, use: TokenUse) -> bool:
         if judged and stems(use.text(span.first, span.last)) in use.domain.matters:
             return False  # "good desserts" are judged by who ate them
         return span.how in ("", "plural", "form") or (span.how.startswith("misspelt") and span.size == 1)
-    if span.kind == "superlative" and span.meanings[0].extreme in ("common", "rare"):
-        return span.size > 1 or use.folded(span.last - 1) == "popular"
     return span.kind in _STRUCTURED or (span.kind == "aggregate" and use.folded(span.first) != "mean")
 
 

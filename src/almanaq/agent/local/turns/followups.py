@@ -202,8 +202,6 @@ def _give_up(turn: FollowUp) -> Edit | None:
         before = turn_pattern("cues").sub("", parts[i - 1]) if i else ""
         of_before = drops and dropped is None and turn_pattern("of_before").search(part)
         dropped = without(before, spec, turn.world) if of_before else dropped
-        if dropped and others[-1:] == parts[i - 1 : i] and (of_before or turn_pattern("reason").search(before)):
-            others.pop()
         leaves_out = gives_up and dropped is None and turn_pattern("leaves_out").search(part)
         if leaves_out and (less := turn.conditions_named(part[leaves_out.end() :])).conditions:
             less = less.with_conditions(map(denied, less.conditions))

@@ -215,8 +215,6 @@ def _leave_out_shown(turn: FollowUp) -> QuerySpec | None:
     columns = world.columns(spec.rows)
     merged = merge_conditions(spec, turn.conditions_named(turn.said), world)
     others = [c for c in merged if world.column_of(c) not in name_columns(columns)]  # besides the row spoken of
-    if others and others != merged:
-        spec = replace(spec, columns=tuple(map(plain, fact_columns(columns, ()))))
     shown_before = [t for t in turn.history if t.shown and t.shown.relation == spec.rows and t.kind != "detail"]
     shown = [find_again(each, world) for each in shown_before]
     if None in shown:
