@@ -299,9 +299,6 @@ def _phrase(use: TokenUse, first: int, last: int, noun: str) -> Phrase | None:
         verb, rest = use.folded(first), words[len(use.folded(first)) :]
         verb = verb if use.folded(first - 1) == "they" else singular(verb)
         return Phrase(first, last, words, f"does this {noun} {verb}{rest}?", wanted, dish)
-    acting = "i we" if matter else "i we i'm we're"
-    if not cue and use.folded(first - 1) in acting.split():
-        return None  # "I fancy tapas", "we're taking my uncle out" say what the asker does
     if (use.domain.matters or told) and not (matter or (wanted and _is_wish(use, first, last, cue, said, dish=dish))):
         return None
     question = _question(words, cue, noun, use.domain, dish=dish)
