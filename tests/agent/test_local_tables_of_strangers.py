@@ -121,7 +121,6 @@ def test_what_was_recorded_is_counted_in_the_rows_that_record_it():
         ("average crew lift score of the regatta", "AVG(crew_lift)"),
         ("lowest crew lift level", "ORDER BY crew_lift ASC"),
         ("how many regatta rows per vessel type", "GROUP BY vessel"),
-        ("average crew lift for novice and non-novice", "GROUP BY novice"),
     ],
 )
 def test_words_that_add_nothing_to_a_column_are_understood(question, part):
@@ -486,13 +485,11 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (BEDS, "average score per hour"),
         (BEDS, "second highest hours"),
         (BEDS, "average total hours per soil"),
-        (BEDS, "beds not on the score"),
         (HUTS, "which huts does Ola Berg have?"),
         (HUTS, "which huts are not in wing A, in wing B?"),
         (HUTS, "huts with and without pets"),
         (VISITS, "visits longer than 24"),
         (VISITS, "how many orders are there?"),
-        (VISITS, "who attended in Vik?"),
         (TRUNKS, "trunks with no open leases"),
         (TRUNKS, "which trunks have no settled leases?"),
         (TRUNKS, "trunks without scratched leases"),
@@ -529,7 +526,6 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (MUGS, "which mugs from Ada were shown?"),
         (MUGS, "mugs on Old Street"),
         (WRECKS, "wrecks by month"),
-        (WRECKS, "wrecks that are not unsalvaged"),
         (FIRMS, "how many firms did we sell?"),
         (FIRMS, "how many makers do we have in Vik?"),
         ({"sales": {"shop": ["Vik", "Vik", "Moss"], "takings": [5, 7, 1]}}, "revenue by shop"),
@@ -629,7 +625,6 @@ WEIRS = {
         ("hottest day at Alder", "ORDER BY day"),  # the day of a month ranks nothing
         ("lowest flow at Birch", "SELECT low_flow"),  # `low_flow`, or the lowest of all
         ("days with high flow over 90", "SELECT day, high_flow"),  # of which month?
-        ("logs with 'Oak' in the label", "label ILIKE '%Oak%'"),
     ],
 )
 def test_what_may_be_meant_otherwise_is_no_answer(question, part):
