@@ -124,7 +124,7 @@ def test_what_was_recorded_is_counted_in_the_rows_that_record_it():
     ],
 )
 def test_words_that_add_nothing_to_a_column_are_understood(question, part):
-    """Its kind of value may be said after the name of a column, and yes beside no means both groups."""
+    """Its kind of value may be said after the name of a column."""
     table = {
         "vessel": ["SL1", "SL2", "SL1", "SL3", "SL2", "SL1"],
         "crew_lift": [4.5, 3.5, 6.0, 2.5, 8.0, 1.5],
@@ -203,14 +203,6 @@ LODGE = {
     },
 }
 
-TENANCIES = {
-    "lets": {
-        "let": [1, 2, 3, 4, 5],
-        "tenant": ["Ada", "Bent", "Cyra", "Dag", "Ada"],
-        "start_on": [date(2020, 1, 1), date(2021, 1, 1), date(2022, 2, 2), date(2022, 1, 1), date(2021, 8, 8)],
-        "end_on": [date(2022, 1, 1), date(2023, 1, 1), date(2023, 2, 2), date(2022, 11, 1), date(2022, 8, 8)],
-    }
-}
 BEDS = {
     "beds": {
         "bed": ["B1", "B2", "B3", "B4", "B5", "B6"],
@@ -476,8 +468,6 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (BEDS, "share of roses in clay beds"),
         (BEDS, "what percentage of beds are roses in 2020?"),
         (BEDS, "all beds but those planted in 2020"),
-        (BEDS, "how many beds did Ola open?"),
-        (BEDS, "which keeper opens the most beds?"),
         (BEDS, "most beds per soil"),
         (BEDS, "highest average hours per soil"),
         (BEDS, "keepers with roses and tulips"),
@@ -493,8 +483,6 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (TRUNKS, "trunks with no open leases"),
         (TRUNKS, "which trunks have no settled leases?"),
         (TRUNKS, "trunks without scratched leases"),
-        (TRUNKS, "How many trunks were hired in 2025?"),
-        (TRUNKS, "how many trunks were sold in 2025?"),
         (DIVES, "total swim in miles"),
         (DIVES, "average tank in pounds"),
         (DIVES, "dives with a fee over 10 dollars"),
@@ -508,11 +496,9 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (KILN, "who paid more, Ida Moe or Per Lie?"),
         (KILN, "why did the drift change?"),
         (LODGE, "how many guests since 2020?"),
-        (LODGE, "guests after 2000"),
         (LODGE, "how many riders have meals?"),
         (LODGE, "who ordered stew?"),
         (LODGE, "how often did Bent eat?"),
-        (TENANCIES, "lets running in 2022"),
         (LETS, "how many choirs in Vik and how many fairs in Moss?"),
         (LETS, "which halls have only choirs?"),
         (LETS, "how many halls have just choirs?"),
