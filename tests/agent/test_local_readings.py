@@ -194,8 +194,6 @@ def test_an_amount_a_thing_and_a_value_are_read_as_they_are_said(yard, question,
         ("barns that are not tin", "roof is missing"),  # unknown is not tin, or nobody knows
         ("barns cleaned in June", "month of cleaned"),
         ("how many roofs were there in 2024?", "the number of barns"),
-        ("which storey has the most stalls?", "barns, taking the one"),
-        ("which pony has the highest miles?", "taking the one"),
         ("the newest bay", ""),  # pony or ride
         ("shifts without tin", ""),
         ("are all barns locked?", "locked is yes"),
@@ -282,7 +280,6 @@ def test_names_and_counts_are_found_in_what_the_tables_hold(tables, question, pa
     ("tables", "question", "parts"),
     [
         (WARD, "how many Fever patients were there in 1931?", ("SUM(count)", "COUNT(*)")),
-        (RECEIPTS, "checks by day", ("SUM(total_check)", "COUNT(*)")),
         (RECEIPTS, "how many checks do we have?", ("COUNT(*)",)),
         (HERONS, "how many herons have no eggs?", ("eggs = 0", "eggs IS NULL")),
         (HERONS, "average clutch eggs at Vik", ("AVG(eggs)",)),

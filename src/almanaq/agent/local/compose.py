@@ -13,12 +13,11 @@ from almanaq.agent.linking.columns import LinkedColumn, fact_columns, name_colum
 from almanaq.agent.linking.english import english, share_root
 from almanaq.agent.linking.joins import Hop, is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import fold, is_plural, is_verb_form, stem
-from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.linking.words import fold, is_verb_form, stem
+from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.phrases import domain_of, search_words
-from almanaq.agent.local.presence import ASKED_FOR, Test, denied
+from almanaq.agent.local.presence import Test, denied
 from almanaq.agent.local.ranking import Ranking
-from almanaq.agent.local.sentence import names_doers
 from almanaq.agent.local.spec import (
     JOINS,
     QuerySpec,
@@ -39,7 +38,6 @@ _GENERAL = re.compile(
 )
 _EVERY = re.compile(r"\b(?:how many|every|(?<!at )all)\b(?! (?:day|night|week|weekend|year)\b)", re.IGNORECASE)
 _OF_ALL = re.compile(r"\s*(?:is|are|was|were|do|does|did|has|have|had) (?:all|every|each|both)\b", re.IGNORECASE)
-_IN_EACH = re.compile(r"\b(?:in|of|from) each\b(?=[,.?!]|$| and\b)", re.IGNORECASE)
 _WHAT_DAY = re.compile(r"\b(?:what|which) (date|day|month|year)\b", re.IGNORECASE)
 _EITHER_WAY = re.compile(r"\bwith (?:and|or) without\b", re.IGNORECASE)
 _ASKING = frozenset("is are was were does do did has have had can".split())
@@ -53,9 +51,8 @@ _BARE = frozenset(
 _LEFT_OVER = {"value": 0.15, "column": 0.3, "table": 0.45, "noun": 0.8} | dict.fromkeys(
     ("unknown", "number", "compare", "term"), 0.1
 )
-_BESIDE, _EQUAL = 0.4, 0.5
-"""How much less sure a query is that leaves out a word before a column; a reach below which a column says what a nearer
-one does."""
+_BESIDE = 0.4
+"""How much less sure a query is that leaves out a word before a column."""
 _LEFT_OUT, _LEFT_OUT_TOO = 0.55, 0.85
 """The same for the first word that a search leaves out, and for each other: its reply says which these are."""
 _TIES = frozenset("from in at to by with on of for before after between since during".split())
@@ -146,8 +143,6 @@ class Composer(Ranking):
         opens = next((k for k, item in enumerate(self.sentence.items) if item.kind != "silent"), 0)
         if _SOLELY & {*" ".join(said[opens:]).split()} or (spec.distinct and "all" in said[opens + 1 :]):
             self.choices.doubt(0.3, "rows that are so, or things of which all rows are")
-        if (spec.distinct or spec.measures) and any(test.negated for test in self.conditions.tests):
-            self.choices.doubt(0.4, "things with rows that are not so, or without any that is")
 
     def _doubt_verbs(self) -> None:
         """Doubt a verb that no row, column or table explains: parts that were "sold", where no row is a sale."""
@@ -210,29 +205,19 @@ class Composer(Ranking):
                 continue
             if not self.world.is_single(self.main.name, column.relation.name):
                 continue
-            several = is_plural(sentence.links.tokens[sentence.items[i].last - 1])
             if grouped and column.is_measurable:
                 sums = column.sums
                 weights = {True: (1.0, 0.3), False: (0.3, 1.0), None: (0.85, 0.78)}[sums]
                 self._check_sums(column)
                 options = [("SUM", weights[0]), ("AVG", weights[1])]
-                if several and sums is not False and not self._is_amount(column):
-                    options.append(("ROWS", 0.9))  # "bills by day", of a `total_bill` each
                 function = self.choices.pick(("put together", i), options)
                 sentence.take(i)
-                if function == "ROWS":
-                    self._count_rows()
-                else:
-                    self.measures.append(aggregate(function, column))
+                self.measures.append(aggregate(function, column))
                 continue
             sentence.take(i)
-            if sentence.text(i - 1) in {"in", *HAVING} and self.conditions.has_zeros(column):
-                self.choices.doubt(0.5, f"rows that have {column.name}, or all")
             noun = i + 1 < len(sentence.items) and sentence.items[i + 1].kind in ("table", "noun", "column")
             if noun and not sentence.asks_doer(i, column):
                 self.choices.doubt(0.6, f"{column.name} before a noun")
-            if column.kind == "boolean" and i and sentence.items[i - 1].kind == "superlative":
-                self.choices.doubt(0.3, f"of those that are {column.name}, or of all")  # "the oldest winner"
             self.shown.append(column)
         told = {test.column.relation.name for test in self.conditions.tests}
         for i, relation in self._tables():
@@ -243,10 +228,7 @@ class Composer(Ranking):
                 self.sentence.take(i)
                 first = next((k for k, item in enumerate(sentence.items) if item.kind != "silent"), None)
                 if not self.measures and i == first:
-                    name = self.world.index.name_of(relation)
-                    self.shown.append(name)
-                    if self.world.reach(self.main.name, name) < _EQUAL:
-                        self.choices.doubt(0.3, f"rows of {relation.name} are asked for")
+                    self.shown.append(self.world.index.name_of(relation))
                 elif relation.name not in told:
                     told.add(relation.name)
                     self.choices.doubt(0.6, f"mention of {relation.name}")
@@ -257,10 +239,9 @@ class Composer(Ranking):
         read = (*self.measures, *self.groups, *(term for term, _ in self.order))
         tested = [t.column for t in self.conditions.tests if items[t.place].kind in ("number", "compare")]
         used = [*self.shown, *self.ordering, *tested, *map(self.world.column_of, read)]
-        verb = span.how in ("root", "synonym") and is_verb_form(self.sentence.text(i))  # "languages that are spoken"
         first, *others = span.meanings
         part = getattr(first, "how", "") == "part"
-        meant = [first, *(n for n in others if n.how == "part")] if part else [first] if verb else []
+        meant = [first, *(n for n in others if n.how == "part")] if part else []
         return any(n.thing is column for n in meant for column in used)
 
     def _rate(self) -> None:
@@ -326,9 +307,7 @@ class Composer(Ranking):
         if isinstance(whole, LinkedColumn) and k is not None:
             if whole.is_measurable:
                 amount = self._column_at(k, lambda c: c.is_measurable and bool(c.sums), "measure")
-                noun = self.sentence.items[k]
-                adds = not noun.how or english().sums((self.sentence.links.tokens[noun.last - 1].stem,))
-                if amount is None or of_figure or not adds:  # "bills" have a `total_bill` each
+                if amount is None or of_figure:
                     raise NotComposed
                 self._check_sums(amount)
                 self.sentence.take(k)
@@ -371,12 +350,6 @@ class Composer(Ranking):
             tuple(self.having), tuple(self.order), self.limit, self.offset,
         ).with_conditions(conditions)  # fmt: skip
         if spec.groups and not spec.measures and not spec.having:
-            kinds = [c for each in spec.groups if (c := self.world.column_of(each)) is not None]
-            listed = not self.counts and self.conditions.tests and len(kinds) == len(spec.groups)
-            each = 0.8 if {"per", "by"} & {self.sentence.text(k) for k in range(len(self.sentence.items))} else 0.95
-            if listed and not self.partial and self.choices.pick("each", [("rows", each), ("counts", 0.95)]) == "rows":
-                self.shown = [*kinds, *self.shown]  # "the winner of each series"
-                return self._rows(replace(spec, groups=()))
             if not self.shown and not self.partial:
                 self._doubt_history()
                 spec = replace(spec, measures=(self._number_of_rows(),))
@@ -390,8 +363,6 @@ class Composer(Ranking):
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
             self.choices.doubt(0.6, "rows that are not so, or others that have none")
-        if self._denies_rows():
-            self.choices.doubt(0.4, "rows that are not so, or others that have none")
         read = (c for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for c in e.find_all(exp.Column))
         if any(self.world.graph.is_ambiguous(self.main.name, column.table) for column in read):
             self.choices.doubt(0.5, "rows to which several keys lead")
@@ -400,15 +371,10 @@ class Composer(Ranking):
         shares = any(isinstance(each, exp.Div) for each in spec.measures)
         if shares and self.extra:
             self.choices.doubt(0.3, "a share of rows that compare")  # "what share of oaks is taller than wide?"
-        if _IN_EACH.search(self.sentence.links.question) and not (spec.groups or self.firsts):
-            self.choices.doubt(0.3, "one of each, or of all")
         self.choices.doubt(0.05, "one figure in an order", when=spec.order and spec.measures and not spec.groups)
-        self._doubt_those_without(spec)
         if spec.gives_figures:
             of_groups = (c for each in spec.groups if (c := self.world.column_of(each)) is not None)
             keys = [c for c in of_groups if self.world.is_unique(c)]
-            if self.counts and any(c.relation is self.main and self.main.key == (c.name,) for c in keys):
-                self.choices.doubt(0.2, "each group is one row")
             tied = {hop.own for c in keys for hop in self.world.graph.hops(self.main.name) if hop.theirs == plain(c)}
             shown = [c for c in self.shown if plain(c) not in {*spec.groups, *tied}]
             extra = [plain(c) for c in shown]
@@ -421,8 +387,7 @@ class Composer(Ranking):
                 likely = 0.9 if their and not shares else 0.45
                 self.choices.doubt(likely, "columns beside a figure")
                 if likely < 0.5 and spec.measures:  # or they only say what rows are of: "for users on ios"
-                    opens = 1.03 if items[0].kind == "column" else 0.97  # "status breakdown"
-                    extra = self.choices.pick("beside", [([], 1.0), (extra, opens)])
+                    extra = self.choices.pick("beside", [([], 1.0), (extra, 0.97)])
             return replace(spec, groups=(*spec.groups, *extra)) if extra else spec
         if self._lists_amounts() and self.choices.pick("amounts", [("rows", 1.0), ("SUM", 0.97)]) == "SUM":
             return replace(spec, measures=tuple(aggregate("SUM", c) for c in self.shown))
@@ -434,16 +399,6 @@ class Composer(Ranking):
         single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
         amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
         return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
-
-    def _denies_rows(self) -> bool:
-        """Return whether it is said that there are no such rows: "who has no open orders?"."""
-        for i, item in enumerate(self.sentence.items):
-            if item.kind == "not" and self.sentence.text(i) in ("no", "without"):
-                k = self.sentence.neighbour(i, 1, gap=1, over=("value", "column"))
-                noun = k is not None and k > i + 1 and self.sentence.items[k].kind == "table"
-                if noun and k is not None and self.main in self.sentence.items[k].meanings:
-                    return True
-        return False
 
     def _asks_another_unit(self) -> bool:
         """Return whether figures are asked for in a unit that they are not in: "total length in miles"."""
@@ -532,7 +487,7 @@ class Composer(Ranking):
             named = any(test.column is c for c in name_columns(self.world.columns(self.main.name)))
             one = isinstance(test.condition, exp.EQ) and not test.negated
             one = one and not (self.names_main and not self.world.is_unique(test.column))
-            if named and one and test.column.relation is self.main and test.column.kind == "text":
+            if named and one and test.column.kind == "text":
                 return test
         return None
 
@@ -557,24 +512,13 @@ class Composer(Ranking):
         theirs = {"their", "its"} & {self.sentence.text(k) for k in range(len(self.sentence.items))}
         self.names_main |= bool(theirs) and bool(self.shown)
         asks = self.shown or self.names_main or self.ordering
-        self._doubt_names(of_one=entity is not None)
+        self._doubt_names()
         if self.partial and not asks:
             return replace(spec, columns=())
         if not (asks or entity is not None or self.conditions.tests or self.extra):
             raise NotComposed
-        verbs = any(item.how == "verb" for item in self.sentence.items)
-        plural = any(item.how == "plural" for item in self.sentence.items)  # "the doctors"
-        people = self.sentence.items[0].kind in ("table", "noun") or "name" in named[0].words
-        people |= names_doers(named[0])
-        if not (asks or self.searches or plural or first == "whose" or (first == "who" and people)):
+        if not (asks or self.searches):
             self.choices.doubt(0.6, "nothing says what is asked for")
-        said = {t.column.relation.name for t in self.conditions.tests} | {c.relation.name for c in self.shown}
-        said |= {r.name for item in self.sentence.items if item.kind == "table" for r in item.meanings}
-        if said and any(c.relation.name not in said for c in self.ordering):
-            self.choices.doubt(0.4, "ranked by rows that nothing names")  # the newest house is no visit to one
-        acts = verbs and any(test.column is named[0] for test in self.conditions.tests)
-        if first in ("who", "whom") and not self.shown and (not people or acts):
-            self.choices.doubt(0.3, "it asks for somebody")  # "who placed order 7" asks for no order
         if first == "where" and not self.shown and self.ordering:
             self.choices.doubt(0.4, "it asks for a place")
         listed: Iterable[LinkedColumn]
@@ -598,8 +542,7 @@ class Composer(Ranking):
                 listed = [*listed, *(c for c in amounts if c.is_measurable and c.relation is self.main)]
         elif entity is not None and not self.ordering:
             listed = fact_columns(columns, tested)
-            whose = verbs or first == "whose"
-            self.choices.doubt(0.4 if whose else 0.85, "all facts of a row")
+            self.choices.doubt(0.85, "all facts of a row")
         else:
             listed = fact_columns(columns, [*tested, *self.ordering])
         prose = [c for c in (*tested, *self.read) if c.kind == "prose" and not c.column.array]
@@ -618,19 +561,15 @@ class Composer(Ranking):
         shows = [*listed, *self.ordering]
         listed = [each for c in shows for each in (self._with_names(c) if unnamed or c in self.shown else [c])]
         shown = tuple(dict.fromkeys(plain(c) for c in listed if not c.column.private or c in self.shown))
-        told = ASKED_FOR.get("" if self.searches else first)
-        if told is not None and not any((first == "when" and c.kind == "date") or told & {*c.words} for c in listed):
-            self.choices.doubt(0.3, f"nothing shown says {first}")
         if self.searches and entity is None and not _EVERY.search(self.sentence.links.question):
             spec = replace(spec, limit=spec.limit or (_FOUND if self.wishes else _MOST_FACTS))
         return replace(spec, columns=shown)
 
-    def _doubt_names(self, *, of_one: bool) -> None:
+    def _doubt_names(self) -> None:
         """Doubt columns of which more may be asked than that they are shown."""
         for k in [k for k, item in enumerate(self.sentence.items) if item.kind == "column"]:
             first = self.sentence.text(k).split()[0]
-            ranks = english().measured_by(first) or first in ("lowest", "highest", "most", "least", "best", "worst")
-            if ranks or (first in ("average", "total", "mean") and not (of_one or self.names_main or self.ordering)):
+            if english().measured_by(first) or first in ("lowest", "highest", "most", "least", "best", "worst"):
                 self.choices.doubt(0.5, f"{first} is a part of a name")  # `low_temp`, or the lowest of them
         if any(c.kind == "number" and c.words[-1] == "day" for c in self.shown):
             self.choices.doubt(0.6, "a day of any month")
@@ -650,15 +589,8 @@ class Composer(Ranking):
         columns = dict.fromkeys(kinds_of(each) for c in self.shown for each in self._with_names(c))
         others = all(c.relation is not self.main for c in self.shown)  # each of these is listed once
         for test in [] if others else self.conditions.tests:
-            own = test.column.relation
-            compares = test.column.is_measurable or (test.negated and not test.never)
-            if compares and self.world.is_single(self.main.name, own.name):
+            if test.column.is_measurable and self.world.is_single(self.main.name, test.column.relation.name):
                 columns[plain(test.column)] = None  # what was compared is shown beside
-        if len(self.shown) == 1 and self.shown[0].relation is self.main and self.world.is_unique(self.shown[0]):
-            # What alone is asked for tells rows apart: it is them, and their name belongs to it.
-            columns |= {
-                plain(c): None for c in name_columns(self.world.columns(self.main.name)) if not c.column.private
-            }
         named = any(c.names_rows and c.relation is self.main for c in self.shown)
         return replace(spec, columns=tuple(columns), distinct=not named)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 
@@ -53,8 +52,6 @@ class Conditions(Presence):
                 continue
             meant = tuple(m for m in sentence.items[i].meanings if m.column is column)
             sentence.take(i)
-            if self._is_act(i) and self.choices.pick(("act", i), [(True, 1.0), (False, 0.97)]):
-                continue
             last = lists[-1][-1] if lists else None
             same = last is not None and self.hops.get(last[0]) == self.hops.get(i)
             if last and last[1] is column and same and self._are_listed(last[0], i):
@@ -64,23 +61,12 @@ class Conditions(Presence):
         for listed in lists:
             self._add_values(listed)
 
-    def _is_act(self, i: int) -> bool:
-        """Return whether a value may be the verb: who opens most tickets has not most that are open."""
-        items, said = self.sentence.items, [self.sentence.text(k) for k in range(i + 1)]
-        after = [item.kind + item.how for item in items[i + 1 : i + 2]]
-        subject = "value" if i and said[-2] == "they" else items[i - 1].kind if i and said[-2] != "who" else "noun"
-        if stem(said[-1]) != said[-1]:
-            return subject in ("column", "table", "noun") and after == ["superlative"]
-        does = bool({"did", "do", "does"} & {*said[:-2]}) and "have" not in said and after in ([], ["silent"])
-        return does and subject == "value" and self.sentence.links.text(items[i]).islower()
-
     def _are_listed(self, i: int, j: int) -> bool:
         between = range(i + 1, j)
         said = {self.sentence.text(k) for k in range(i)}  # "how many in Bern and how many in Basel"
         return not {"but", ", but"} & {*self.sentence.words_between(i, j)} and all(
             self.sentence.items[k].kind in ("and", "not", "number")
             or self.sentence.text(k) in _ALTERNATIVES | said
-            or self.sentence.text(k + 1) == "("  # "north (N) and south (S)"
             or (self.sentence.items[k].kind == "column" and self.sentence.used[k])
             for k in between
         )
@@ -100,9 +86,6 @@ class Conditions(Presence):
             weight = max(weight, _BY_KEY) if self.parallel(column) else weight
             if len({*map(id, sides)}) > 1 and is_name(meaning) and sentence.links.text(span).islower():
                 weight *= 0.8  # "the alien heroes" are of a kind, rather than called Alien
-            end = [c for c in sides if c is not column and c.relation is column.relation]
-            target = self.world.target_of(column) if end else None
-            weight *= 1.3 if target is not None and self.said_of(i, column.name, target) else 1.0
             loose = meaning.how == "item" and column.distinct > 300
             alone = meaning.how == "part" and len({m.value for m in span.meanings}) == 1
             alone = alone and self.sentence.links.text(span)[:1].isupper()
@@ -172,10 +155,6 @@ class Conditions(Presence):
             if k is None or self.sentence.used[k] or self.sentence.items[k].kind not in ("column", "table"):
                 continue
             if any(self._labels(k, meaning.column) for meaning in self.sentence.items[i].meanings):
-                before = self.sentence.neighbour(k, -1, gap=1) if k + 1 != i else None
-                kind = self.sentence.items[before].kind if before is not None else ""
-                if kind in ("by", "aggregate", "superlative", "count"):
-                    continue
                 return k
         return None
 
@@ -237,8 +216,7 @@ class Conditions(Presence):
         again = [k for k in range(first, listed[-1][0]) if self.sentence.text(k) in said]
         if any(self.sentence.items[k].kind in ("count", "aggregate") for k in again):
             return True
-        tied = bool(again) and self.sentence.has_kind("count", "aggregate")  # "for dogs and for cats"
-        if not (counted or averaged or tied) or "and" not in between:
+        if not (counted or averaged) or "and" not in between:
             return False
         held = {value for value in self.world.index.values_of(column) if value.casefold() not in NO_VALUE}
         named = {m.value for _, _, meant in listed for m in meant}
@@ -259,15 +237,12 @@ class Conditions(Presence):
         if len(values) == 1 and not meant[0].how and not column.is_identifier:  # a code is no part of another
             found = self.world.index.values_holding(tuple(value_key(values[0]).split()))
             held = [m.value for m in found if m.column is column and m.value not in values]
-            said = {m.value for item in self.sentence.items if item.kind == "value" for m in item.meanings}
-            held = [] if said & {*held} else held  # "Buy or Strong buy" tells them apart
         if held:  # "monarchy" where there are constitutional ones too
             listed = any(
                 re.search(rf"[,;/&]\s*{re.escape(values[0])}|{re.escape(values[0])}\s*[,;/&]", v) for v in held
             )
             named = column is self.world.index.name_of(column.relation)  # China is not Hong Kong, China
-            written = values[0][:1].isupper() and values[0] in self.sentence.links.question
-            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.7 if written else 0.8)]
+            weights = [("whole", 1.0), ("part", _PART_OF_NAME if named else 1.0 if listed else 0.8)]
             if self.choices.pick(("whole", values[0]), weights) == "part":
                 return like(plain(column), "%X%", values[0])
         return one_of(plain(column), [text(value) for value in values])
@@ -280,9 +255,6 @@ class Conditions(Presence):
             column = self._column_of_number(i, self.sentence.items[i].meanings[0])
             if column is not None:
                 self.sentence.take(i)
-                k = self.sentence.neighbour(i, 1)
-                if self.sentence.text(i + 1) == "of" and k is not None and self.sentence.items[k].kind == "value":
-                    self.choices.doubt(0.2, "a distance from a place")  # "within 5 km of Bern"
                 condition = self.compare(compared(column), self.sentence.items[i].meanings[0], column)
                 self._check_selective(column, condition, self.sentence.items[i].meanings[0].unit)
                 self._add(i, column, condition)
@@ -325,14 +297,14 @@ class Conditions(Presence):
         sentence, span = self.sentence, self.sentence.items[i]
         options: list[tuple[LinkedColumn, float]] = []
         beside = []
-        for step, weight in ((-1, 1.0), (1, 1.0)):
+        for step in (-1, 1):
             over, stops = (("value",), ("with", "and")) if step > 0 else ((), ("and",))
             k = sentence.neighbour(i, step, gap=4 if step < 0 else 2, stops=stops, over=over)
             if k is not None and sentence.items[k].kind == "column" and not sentence.used[k]:
                 column = self.column(k, lambda c: c.is_measurable, "number")
                 if column is not None:
                     beside.append((k, column))
-                    options.append((column, weight * self.world.reach(self.main.name, column)))
+                    options.append((column, self.world.reach(self.main.name, column)))
         if comparison.measured is not None and not options:
             reachable = self.world.graph.ways(self.main.name)
             for rank, (column, up) in enumerate(self.world.index.measured_by(comparison.measured, reachable)):
@@ -346,9 +318,6 @@ class Conditions(Presence):
                 elif any(role in column.roles for role in roles):
                     options.append((column, 0.85 * self.world.reach(self.main.name, column)))
         if not options and comparison.measured is None:  # what is long or old is so by no other amount
-            follows = sentence.neighbour(i, 1, gap=1)
-            if follows is not None and sentence.items[follows].kind in ("table", "noun", "unknown"):
-                return None
             only = [c for c in self._measurable() if c.relation is self.main]
             only = only if len(only) == 1 else [c for c in only if c.roles & {"age", "price"}]
             # A number alone is an age where rows have one, or a day of birth.
@@ -371,9 +340,6 @@ class Conditions(Presence):
         """Turn a number beside a column or a unit into a test that they are equal; "order 10248" names a row."""
         sentence, span = self.sentence, self.sentence.items[i]
         meant: Number = span.meanings[0]
-        before = sentence.neighbour(i, -1, gap=0)
-        if before is not None and sentence.items[before].kind == "superlative":
-            return
         for step in (-1, 1):
             k = sentence.neighbour(i, step, gap=2)
             if k is None or (sentence.used[k] and sentence.items[k].kind != "table"):
@@ -457,8 +423,7 @@ class Conditions(Presence):
         either = "or" in between or (equal and bool({"and", "vs", "versus", ",", "compared to"} & set(between)))
         if last is not None and last.column is column and either:
             self.tests[-1] = Test(column, exp.or_(last.condition, condition), i)
-            whole = column.kind != "date" or self.sentence.items[i].meanings[0].year is not None
-            if "or" not in between and whole:
+            if "or" not in between:
                 year = column.kind == "date"
                 self.versus.append(part("year", column, self.world.dialect) if year else plain(column))
         else:
@@ -489,40 +454,16 @@ class Conditions(Presence):
         options = [(c, w) for c, w in options if w]
         if not options:
             return
-        tied = [c for c, w in options if w == max(w for _, w in options)]
-        if len(tied) > 1 and not self._is_year_of(*tied[:2]):
-            self.choices.doubt(0.8, "days of two columns that nothing tells apart")
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
             sentence.take(labels[id(column)])
-        elif self._is_of_another_verb(column):
-            self.choices.doubt(0.4, f"{column.name} is of another verb")
-        elif "birth" in column.roles and not self._is_said(column, i):
-            self.choices.doubt(0.6, f"{column.name} is no day of what is asked for")
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
-        if sentence.text(i - 1) == "from" and period.sign == "=" and (period.after - period.start).days == 1:
-            onward = self._within(column, replace(period, sign=">="))
-            within = self.choices.pick(("from", span.first), [(onward, 1.0), (within, 0.97)])
         if period.days is not None and period.sign == "=" and len(years) > 1:
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
         self._add(i, column, within)
-
-    def _is_year_of(self, one: LinkedColumn, other: LinkedColumn) -> bool:
-        """Return whether one of two columns only holds the years of the other, in every row."""
-        year, day_of = sorted((one, other), key=lambda c: c.kind == "date")
-        differs = exp.NEQ(this=part("year", day_of, self.world.dialect), expression=compared(year))
-        kinds = (year.kind, day_of.kind) == ("number", "date") and year.relation is day_of.relation
-        return kinds and self.world.graph.finds(year.relation.name, differs) is False
-
-    def _is_of_another_verb(self, column: LinkedColumn) -> bool:
-        """Return whether a verb is said that is none of the one which names a day: what was `bought` may be hired."""
-        own, known = column.words[0], english().verbs
-        said = [self.sentence.text(k) for k, item in enumerate(self.sentence.items) if item.how == "verb"]
-        acts = [verb for verb in said if is_verb_form(verb) and not known.get(verb, frozenset()) & {*column.words}]
-        return is_verb_form(own) and bool(acts) and not any(share_root(verb, own) for verb in acts)
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":

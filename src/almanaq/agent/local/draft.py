@@ -9,10 +9,9 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
-from almanaq.agent.linking.english import english
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural, value_key
+from almanaq.agent.linking.words import is_plural
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -27,7 +26,6 @@ class NotComposed(Exception):
 
 
 HAVING = frozenset(("have", "has", "had", "having", "with"))
-_CODES = frozenset(("code", "id", "key", "identifier", "abbreviation"))
 _UNNAMED, _ALONE, _SAID_AGAIN, _IS_VALUE, _SURE_PART = 0.5, 0.8, 0.9, 0.3, 0.7
 """How surely a noun of which nothing is known means the rows, one beside no other, one after their own, and one that is
 a value of theirs; how sure a part of a value has to be."""
@@ -74,18 +72,13 @@ class Draft:
                 sure = (1 + span.sureness) / 2 if only else span.sureness
                 unnamed = _ALONE if only and self._only_noun(span) else _UNNAMED
                 again = any(each.last == span.first for each in said)  # "staff members", but not "senate votes"
-                again = again and not english().sums((self.sentence.links.tokens[span.last - 1].stem,))
                 unnamed = _SAID_AGAIN if again else unnamed
-                kinds = ((s.first, s.last) for s in self.sentence.links.spans if s.kind == "value" and not s.how)
                 sure = sure if span.kind == "table" else unnamed
-                sure = min(sure, _IS_VALUE) if (span.first, span.last) in kinds else sure  # "dog names", of pets
                 if span.how == "unnamed" and self._is_held(span):
                     sure = min(sure, _IS_VALUE)  # "burritos" are some of the items
                 self.choices.doubt(sure, self.sentence.links.text(span))
             elif span.kind == "value" and span.size > 1 and self._ranks(span):
                 self.choices.doubt(_IS_VALUE, f"{self.sentence.links.text(span)} may rank")  # an album called "Top 10"
-            elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
-                self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
 
@@ -102,21 +95,11 @@ class Draft:
         held = (m for word in {noun.folded, noun.stem} for m in self.world.index.values_holding((word,)))
         return any(meant.column.relation is self.main for meant in held)
 
-    def _begins_another_name(self, span: Span) -> bool:
-        """Return whether a part of values goes on as none of them does: "Old Street", of Old Mill Lane."""
-        first, *after = self.sentence.links.tokens[span.first : span.last + 1]
-        held = (word for meant in span.meanings for word in value_key(meant.value).split())
-        goes_on = len(after) == span.size and first.text[:1].isupper() and after[-1].text[:1].isupper()
-        return goes_on and not any(after[-1].folded.startswith(word) for word in held)
-
     def _only_noun(self, span: Span) -> bool:
         """Return whether an unknown noun means the rows, which no other names: of `children`, "daughters" are some."""
         if not self.main.name.casefold().endswith(relation_words(self.main)[-1]):
             return False
-        own, items = self.world.index.name_of(self.main), self.sentence.items
-        meant = [m for item in items if item.kind in ("column", "value") for m in item.meanings]
-        named = any(getattr(m, "thing", getattr(m, "column", None)) is own for m in meant) and self.world.is_unique(own)
-        return [item for item in items if item.kind in ("table", "noun", "term")] == [span] and not named
+        return [item for item in self.sentence.items if item.kind in ("table", "noun", "term")] == [span]
 
     def _tables(self) -> Iterator[tuple[int, Relation]]:
         """Yield the spans of other relations that are not used yet."""
@@ -134,9 +117,6 @@ class Draft:
             if span.kind == "noun" or self.main in span.meanings or timed in span.meanings:
                 before = sentence.neighbour(i, -1, gap=1)
                 kind = sentence.items[before].kind if before is not None else ""
-                k = next((k for k in range(i - 1, 0, -1) if sentence.items[k].kind != "value"), 0)
-                if k and span.kind == "table" and sentence.text(k) in HAVING and sentence.items[k - 1].kind == "value":
-                    raise NotComposed  # "how many vans have open leases" counts vans
                 takes = kind in ("by", "compare", "superlative", "count")
                 if takes and before is not None and not sentence.used[before]:
                     continue
@@ -152,8 +132,6 @@ class Draft:
             if relation is self.main or (one and not self.world.is_single(relation.name, self.main.name)):
                 continue
             before = sentence.neighbour(i, -1, gap=4, over=("by",))  # "are not used by any document"
-            if before is not None and self.main in sentence.items[before].meanings:
-                before = sentence.neighbour(before, -1, gap=2)  # "except stadiums having a concert"
             if before is not None and sentence.items[before].kind == "not" and not sentence.used[before]:
                 sentence.take(before, i, *(k for k in range(before, i) if sentence.items[k].kind == "by"))
                 self.denied.append((i, relation))
@@ -200,9 +178,6 @@ class Draft:
     def _with_names(self, column: LinkedColumn) -> list[LinkedColumn]:
         """Return a column with what people call its values: beside a country's code its name, and the other way."""
         ways = self.world.graph.ways(self.main.name)
-        said = {token.stem for token in self.sentence.links.tokens}
-        if said & _CODES:
-            return [column]
         if column.relation is self.main:
             target = self.world.target_of(column)
             way = ways.get(target.name, ()) if target is not None else ()

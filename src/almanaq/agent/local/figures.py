@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import TIMES, Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
-from almanaq.agent.linking.english import english, share_root
+from almanaq.agent.linking.english import english
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.words import is_plural, is_verb_form
@@ -41,8 +41,7 @@ class Figures(Defined):
                 continue
 
             def fits(column: LinkedColumn, function: str = function) -> bool:
-                flag = column.kind == "boolean" and column.yes == ("1",) and column.column.type != "text"
-                return column.is_measurable or flag or (function in ("MIN", "MAX") and column.kind == "date")
+                return column.is_measurable or (function in ("MIN", "MAX") and column.kind == "date")
 
             k = sentence.neighbour(i, 1)
             self.choices.doubt(0.2, "a figure of figures", when=k is not None and sentence.items[k].kind == "aggregate")
@@ -51,8 +50,6 @@ class Figures(Defined):
                 counted, k = k, sentence.neighbour(k, 1, gap=2, over=over)
                 if self._column_at(k, fits, "measure") is not None:
                     sentence.take(counted)
-                    each = "per" in map(sentence.text, sentence.of("by"))  # "average number of cases per state"
-                    self.choices.doubt(0.5, "the mean of each, or of all", when=each)
             column = self._column_at(k, fits, "measure")
             if column is None:
                 k = sentence.neighbour(i, -1, gap=4, over=("value", "table") if in_all else ("superlative",))
@@ -75,10 +72,6 @@ class Figures(Defined):
                 sentence.take(k)
                 k = sentence.neighbour(k, 1, gap=2)
             sentence.take(i)
-            said = {share_root(token.folded, relation_words(self.main)[-1]) for token in sentence.links.tokens}
-            often = sentence.text(i) in ("how often", "how many times") and True not in said
-            if often and len(self.world.graph.ways(self.main.name)) > 1:
-                self.choices.doubt(0.6, "times that these rows say, or others")
             if sentence.text(i).startswith("breakdown") and k is not None and self._group_by(k):
                 self._count_rows()
                 continue
@@ -172,13 +165,7 @@ class Figures(Defined):
         said = (s for s in self.sentence.links.spans if s.first == self.sentence.items[k].first and not s.how)
         if not distinct and any(s.kind == "table" and self.main in s.meanings for s in said):
             self.choices.doubt(0.5, f"rows, or different {column.name}")
-        named_like_rows = column.words == relation_words(column.relation)[-1:] and column.relation is self.main
-        if named_like_rows and not distinct:
-            self._count_rows()
-            return
         events = not distinct and column.kind == "text" and self.sentence.has_kind("period")
-        if events:  # "how many faults were there in 2025?"
-            self.choices.doubt(0.6, "rows or different values")
         options = [("COUNT", 0.95), *([("ROWS", 0.9)] if events else [])]
         after = self.sentence.neighbour(k, 1, gap=1)
         kind = self.sentence.items[after].kind if after is not None else ""
@@ -187,8 +174,6 @@ class Figures(Defined):
         if timely or (after == k + 1 and kind in ("value", "number")):
             options = [("ROWS", 0.95), ("COUNT", 0.4 if timely else 0.6)]
             self.sentence.used[k] = False
-        elif column.numbers_things and len(column.words) == 2 and not (distinct or self.world.is_unique(column)):
-            options = [("COUNT", 0.95), ("ROWS", 0.87)]  # "orders" of an `order_number` that several rows have
         elif column.is_measurable and not distinct:
             sums = self._is_amount(column)
             options = [("SUM", 0.95 if sums else 0.4), ("COUNT", 0.3 if sums else 0.65), ("ROWS", 0.2 if sums else 0.7)]
@@ -244,9 +229,6 @@ class Figures(Defined):
             if kind in ("aggregate", "count") or (sentence.used[k] and kind in ("column", "term")):
                 sentence.take(i)  # "top 5 cities by total sales" ranks
                 continue
-            if kind in ("superlative", "compare") and is_verb_form(sentence.text(i - 1)):
-                sentence.take(i)  # "used by the most clubs"
-                continue
             if self._ranks_by(i, k) or self._tells_doer(i, k):
                 continue
             taken = False
@@ -263,10 +245,7 @@ class Figures(Defined):
 
     def _next_listed(self, k: int) -> int | None:
         following = self.sentence.neighbour(k, 1, gap=1)
-        if following is None:
-            comma = self.sentence.text(k + 1) == ","
-            return self.sentence.neighbour(k + 1, 1, gap=1) if comma else None
-        if self.sentence.items[following].kind not in ("and", "by"):
+        if following is None or self.sentence.items[following].kind not in ("and", "by"):
             return None
         after = self.sentence.neighbour(following, 1, gap=1)
         groups = after is not None and self.sentence.items[after].kind in ("column", "part", "table", "term")
@@ -284,8 +263,7 @@ class Figures(Defined):
         if sentence.has_kind("superlative"):
             sentence.take(i)  # the column stays for what ranks
             return True
-        others = [j for j in sentence.of("column") if j != k and j < i and self._may_be(j, lambda c: c.is_measurable)]
-        if others or _is_kind(column):
+        if _is_kind(column):
             return False
         sentence.take(i, k)
         self.order.append((compared(column), column.is_measurable))
@@ -296,13 +274,9 @@ class Figures(Defined):
     def _tells_doer(self, i: int, k: int) -> bool:
         """Return whether "by" says who did something, rather than for whom each: "made by guests from Bern"."""
         last = self.sentence.links.tokens[self.sentence.items[k].last - 1]
-        after = self.sentence.neighbour(k, 1, gap=1)
-        filtered = after is not None and self.sentence.items[after].kind == "value"
-        does = filtered or is_verb_form(self.sentence.text(i - 1))
-        does = does and self.sentence.text(i) == "by" and is_plural(last)
+        does = is_verb_form(self.sentence.text(i - 1)) and self.sentence.text(i) == "by" and is_plural(last)
         if not does:
             return False
-        self.choices.doubt(0.8, "by whom, or for each")
         if self.choices.pick(("by", i), [("doer", 1.0), ("groups", 0.95)]) == "groups":
             return False
         self.sentence.take(i, k)
@@ -322,10 +296,6 @@ class Figures(Defined):
             if span.how == "part" and column.is_measurable:
                 self.choices.doubt(0.2, "groups of an amount that a part of its name names")  # "month" of `fee_month`
             sentence.take(k)
-            if sentence.text(k - 1) == "per" and self.measures and column.words == relation_words(self.main):
-                self.choices.doubt(0.5, f"for each {column.name}, or each row")
-            if column.is_measurable and f"{sentence.text(k)}s" == column.name and sentence.text(k - 1) == "per":
-                self.choices.doubt(0.4, f"for each number of {column.name}, or divided by it")
             self._add_group(column)
             return True
         if span.kind == "part":
@@ -349,8 +319,6 @@ class Figures(Defined):
                 lists = not self.measures and not sentence.has_kind("count", "share", "superlative")
                 self.choices.doubt(0.9 if mean or lists else 0.5, "per row")  # "name and age of each grower"
                 return True
-            if not self.world.is_single(self.main.name, relation.name):
-                raise NotComposed
             self._add_group(self.world.index.name_of(relation))
             return True
         return False
@@ -434,15 +402,9 @@ class Figures(Defined):
         i, column = subject
         span = self.sentence.items[i]
         if column is not None:
-            if column is self.world.index.name_of(self.main) and column.names_rows:
-                if not any_column or self.world.is_unique(column):  # "the most common street name"
-                    return False
             self.sentence.take(i)
             self._add_group(column)
-            if self._with_names(column) == [column]:
-                self._leave_out_missing(column)
-            else:
-                self.extra.append(is_there(self.groups[-1]))  # rows of nobody are no row of it
+            self._leave_out_missing(column)
             return True
         if span.kind in ("part", "term"):
             return self._group_by(i)
@@ -488,8 +450,7 @@ class Figures(Defined):
                 continue
             before = sentence.neighbour(i, -1, gap=3)
             computed = [m for m in self.measures if not isinstance(m, exp.Count)]
-            of_figure = before is not None and sentence.items[before].kind in ("column", "table", "noun", "term")
-            if computed and before is not None and sentence.used[before] and of_figure and not comparison.measured:
+            if computed and before is not None and sentence.used[before] and not comparison.measured:
                 if self.groups or self._group_by_subject():
                     sentence.take(i)
                     column = self.world.column_of(computed[-1])

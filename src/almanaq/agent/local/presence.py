@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -11,9 +11,9 @@ from sqlglot import exp
 from almanaq.agent.linking.columns import NO_VALUE, LinkedColumn, relation_words
 from almanaq.agent.linking.english import share_root
 from almanaq.agent.linking.index import Named
-from almanaq.agent.linking.joins import Hop, is_missing, is_there, key_of
+from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import identifier_stems, is_verb_form, stem
+from almanaq.agent.linking.words import identifier_stems, stem
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import compared, like, number, one_of, plain, text
 from almanaq.agent.local.world import World
@@ -35,9 +35,6 @@ _ENDS = (
     frozenset("to into destination dest dst end target arrive arriving arrival land landing".split()),
 )
 """Words for where something begins, and where it ends."""
-_OWN, _OTHERS = 0.9, 0.5
-"""How near is at least a column of the rows that it is listed of, and how much less is meant one of others."""
-_TYING = frozenset((*"of for the all any these those a an ,".split(), "of each", "for each", "for every"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +91,6 @@ class Presence:
                 options = [*beside, *(o for o in options if o[0].relation not in before.meanings)]
                 if self.main not in before.meanings:
                     self.sentence.take(i - 1)
-        elif (owners := self._owners(i)) and len(options) > 1:
-            theirs = [c.relation for c, _ in options if c.relation in owners]
-            far = self.world.graph.is_ambiguous(self.main.name, theirs[0].name) if theirs else True
-            least, less = 0.0 if far else _OWN, _OTHERS if theirs else 1.0
-            options = [(c, max(w, least) if c.relation in owners else w * less) for c, w in options]
         chosen = self.choices.pick((role, span.first), options)
         word = self.sentence.text(0)
         answers = {"when": chosen.kind == "date" or bool(asked & {*chosen.words}), "why": False, "how": False}
@@ -110,8 +102,6 @@ class Presence:
             self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not (asked or doers):
             self.choices.doubt(0.8, f"{chosen.name} by another word")
-        if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
-            self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
 
     def parallel(self, column: LinkedColumn) -> list[Hop]:
@@ -144,13 +134,6 @@ class Presence:
             chosen = self.choices.pick(("key", i), options)
             self.hops[i] = hops[chosen]
             self.sentence.take(*said[chosen])
-
-    def _owners(self, i: int) -> Sequence[object]:
-        """Return the relations of whose rows a column is listed with others: "the id and town of each grower"."""
-        sentence, k = self.sentence, i + 1
-        while k < len(sentence.items) and (sentence.items[k].kind in ("column", "and") or sentence.text(k) in _TYING):
-            k += 1
-        return sentence.items[k].meanings if k < len(sentence.items) and sentence.items[k].kind == "table" else ()
 
     def _is_negated(self, i: int) -> bool:
         """Return whether a negation stands before a span, and use it."""
@@ -189,14 +172,7 @@ class Presence:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
-            at_it = sentence.words_between(i, k)[-2:] in (["on", "the"], ["in", "the"], ["at", "the"])
-            if sentence.items[i].kind == "not" and (at_it or sentence.items[k].how == "opposite"):
-                continue
-            column = self.column(
-                k,
-                lambda c: key_of(c.relation) != c.name and self.world.is_single(self.main.name, c.relation.name),
-                "missing",
-            )
+            column = self.column(k, lambda c: self.world.is_single(self.main.name, c.relation.name), "missing")
             if column is None:
                 continue
             sentence.take(i, k)
@@ -247,7 +223,6 @@ class Presence:
                 zero: exp.Expr = exp.EQ(this=compared(column), expression=number(0))
                 if not self.world.graph.finds(column.relation.name, missing):
                     return zero
-                self.choices.doubt(0.6, "zero or missing")
                 return self.choices.pick(("zero", column.name), [(zero, 1.0), (missing, 0.97)])
         if column.kind == "text" and column.distinct <= _FEW_ANSWERS:
             no = next((v for v in self.world.index.values_of(column) if v.casefold() == "no"), None)
@@ -274,18 +249,11 @@ class Presence:
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:
                 continue
-            negated, opposed = self._is_negated(i), sentence.items[i].how == "opposite"
-            self.choices.doubt(0.3 if negated and opposed else 1.0, "not unpaid")
-            negated = negated is not opposed
+            negated = self._is_negated(i) is not (sentence.items[i].how == "opposite")
             sentence.take(i)
             if named.sureness < 0.85:
                 self.choices.doubt(0.5, f"part of the name {column.name}")
-            opposite = affirmed(column, negated)
-            if any(test.column is column and test.condition == opposite for test in self.tests):
-                # "Members and non-members" are all rows, set against each other.
-                self.tests = [test for test in self.tests if test.column is not column]
-                self.versus.append(plain(column))
-            elif self.world.is_single(self.main.name, column.relation.name):
+            if self.world.is_single(self.main.name, column.relation.name):
                 self.tests.append(Test(column, self._without(column) if negated else affirmed(column, True), i))
             else:
                 self.tests.append(Test(column, affirmed(column, True), i, negated))  # none of several is so
@@ -304,8 +272,6 @@ class Presence:
                 assert isinstance(column, LinkedColumn)
                 self.sentence.take(i)
                 held = like(plain(column), holding.form, holding.text)
-                if self.world.graph.finds(column.relation.name, held) is False:
-                    self.choices.doubt(0.6, f"no {column.name} holds it")
                 self.tests.append(Test(column, held, i))
 
 

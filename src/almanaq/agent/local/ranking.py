@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
-from almanaq.agent.linking.columns import LinkedColumn, relation_words
-from almanaq.agent.linking.english import english
-from almanaq.agent.linking.joins import is_there, table_of
+from almanaq.agent.linking.columns import LinkedColumn
+from almanaq.agent.linking.joins import table_of
 from almanaq.agent.linking.words import is_verb_form
-from almanaq.agent.local.draft import HAVING, NotComposed
+from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import Order, QuerySpec, aggregate, compared, count, plain, tables_in
+from almanaq.agent.local.spec import Order, aggregate, compared, count, plain
 
 _MANY = ("most", "fewest", "least")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
@@ -37,15 +35,12 @@ class Ranking(Figures):
 
     def _rank(self) -> None:
         """Turn superlatives into an order with a limit."""
-        grouped = bool(self.groups) and not self.conditions.versus
         for i in list(self.sentence.of("superlative")):
             meant: Superlative = self.sentence.items[i].meanings[0]
             self.sentence.take(i)
             down = meant.extreme not in _DOWNWARD
             if meant.extreme in ("common", "rare"):
                 self._take_act(i + 1)  # "most frequently ordered"
-                busy = self.sentence.text(i).endswith("busiest")
-                self.choices.doubt(0.6, "busy by their number, or by an amount", when=busy)
                 if not self.groups and not self._group_by_subject(any_column=True):
                     raise NotComposed
                 self._rank_groups(self._number_of_rows(), down, meant)
@@ -53,14 +48,9 @@ class Ranking(Figures):
             if self._takes_other_end(i, meant, down):
                 continue
             if self.measures:
-                of_rows = isinstance(self.measures[-1], exp.Count) and not self.sentence.has_kind("by")
-                if of_rows and meant.measured and meant.measured[0][0] != "size":
-                    self.choices.doubt(0.4, "a number of rows is no measure of these")  # "count the fastest vans"
                 self._rank_groups(self.measures[-1], self._direction(meant, down, None), meant)
                 continue
             self._rank_by_column(i, meant, down)
-        if grouped and self.limit is not None:
-            self.choices.doubt(0.4, "the group that ranks first, or what ranks first in each")
 
     def _direction(self, meant: Superlative, down: bool, column: LinkedColumn | None) -> bool:
         """Return whether the largest comes first; what is best of a delay is the least."""
@@ -92,11 +82,8 @@ class Ranking(Figures):
                 return
         target = self._ranked_column(i, k)
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
-        if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
-            target = None  # the latest sales are those of the latest day
         if target is not None and not timely and meant.measured and target[1].words[-1] in ("day", "month", "year"):
             sentence.take(target[0])
-            self.choices.doubt(0.7, f"{target[1].name} says which row it is")  # the hottest day is not the 31st
             target = None
         if target is not None:
             place, column = target
@@ -117,8 +104,6 @@ class Ranking(Figures):
             if later is not None and (timely or not options):  # the oldest channel was created first
                 dates = [c for c in self.world.dates(self.main.name) if all(c is not each for each, _ in found)]
                 options += [((c, later), 0.9) for c in dates]
-                people = english().person_columns & {w for c in self.world.columns(self.main.name) for w in c.words}
-                self.choices.doubt(1.0 if timely else 0.5 if people else 0.85, "old by a day")
             rows = any(item.kind == "table" and self.main in item.meanings for item in sentence.items)
             if not options and rows and meant.measured[0][0] == "size":  # an order is as big as its amount
                 amounts = [c for c in self.world.columns(self.main.name) if c.is_measurable and c.sums]
@@ -127,8 +112,6 @@ class Ranking(Figures):
                 sentence.used[i] = False
                 return
             column, down = self.choices.pick(("superlative", i), options)
-            if meant.extreme == "least":
-                down = not down
         else:
             by_number = meant.extreme in ("most", "least")
             surely = by_number and (self.conditions.versus or (k is not None and sentence.items[k].kind == "noun"))
@@ -138,7 +121,6 @@ class Ranking(Figures):
                 self.choices.doubt(0.5, "more by what the verb says")  # "who paid more, Ida or Per?"
             acts = by_number and self._take_act(i + 1)  # "most requested pages"
             if surely or acts or (by_number and sentence.items[i + 1 : i + 2] and sentence.has_kind("value")):
-                self.choices.doubt(1.0 if surely else 0.6, "most of them by their number")
                 self._rank_groups(self._number_of_rows(), down, meant)
             else:
                 sentence.used[i] = False
@@ -169,7 +151,6 @@ class Ranking(Figures):
         measured = self.sentence.items[i].meanings[0].measured
         places = [k] if k is not None else []
         by_adjective = bool(measured) and bool(self.world.index.measured_by(measured, [self.main.name]))
-        rows = relation_words(self.main) if by_adjective and measured[0][0] != "size" else ()  # "the tallest child"
         if by_adjective:
             by = [j for j, item in enumerate(sentence.items) if item.kind == "by" and j > i]
             places += [j for j in sentence.of("column") if by and j > by[0]]
@@ -179,7 +160,7 @@ class Ranking(Figures):
             if not self._is_column(place) or sentence.used[place]:
                 continue
             column = self.conditions.column(place, lambda c: c.is_ranked, "ranked")
-            if column is not None and column.words != rows:
+            if column is not None:
                 if place != k:
                     before = sentence.neighbour(place, -1, gap=2, over=("count",))
                     said = before is not None and sentence.items[before].kind == "by"
@@ -194,18 +175,6 @@ class Ranking(Figures):
         if measure not in self.measures:
             self.measures.append(measure)
         self._rank_by(measure, down, meant)
-
-    def _doubt_those_without(self, spec: QuerySpec) -> None:
-        """Doubt a ranking from the fewest rows on where things have none: they have the fewest."""
-        keys = {hop.own: hop.theirs for hop in self.world.graph.hops(self.main.name) if hop.single}
-        groups = tuple(keys.get(group, group) for group in spec.groups)
-        others = {name for group in groups for name in tables_in(group)} - {self.main.name}
-        if spec.order[:1] != ((count(), False),) or len(others) != 1:
-            return
-        (hop, *more), (other,) = self.world.graph.ways(self.main.name)[next(iter(others))], others
-        held = exp.select(hop.own).from_(table_of(self.main.name)).where(is_there(hop.own.copy()))
-        none = exp.Not(this=exp.In(this=hop.theirs, query=held.subquery()))
-        self.choices.doubt(0.3, "things that have none", when=more or self.world.graph.finds(other, none) is not False)
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:
@@ -236,10 +205,8 @@ class Ranking(Figures):
             raise NotComposed
         if self.groups:  # "largest population per country"
             versus, items = bool(self.conditions.versus), self.sentence.items
-            lots = versus and column.sums is not False and meant.extreme in ("most", "least")  # "did A or B lose more"
-            most = aggregate("SUM" if lots else "MAX" if down else "MIN", column)
-            called = any(s.kind == "superlative" and n.kind in ("value", "noun") for s, n in pairwise(items))
-            rows = self.names_main or called or any(s.kind == "table" and self.main in s.meanings for s in items)
+            most = aggregate("MAX" if down else "MIN", column)
+            rows = self.names_main or any(s.kind == "table" and self.main in s.meanings for s in items)
             if rows and not (by_name or versus or meant.offset or (meant.limit or 1) > 1):
                 # "The dearest hat of each maker" is a hat; "the highest price of hats of each maker", a price.
                 if self.choices.pick("first of each", [("rows", 1.0), ("figures", 0.7)]) == "rows":
@@ -255,11 +222,6 @@ class Ranking(Figures):
         kind = subject[1] if subject is not None else None
         named = self.sentence.items[subject[0]] if subject is not None else None
         other = named is not None and named.kind == "table" and self.main not in named.meanings
-        had = [k for k in self.sentence.of("column") if kind is None and self.sentence.text(k + 1) in HAVING]
-        number = self.conditions.column(had[0], role="subject") if had else None  # "which floor has the most beds"
-        if number is not None and not self.world.is_unique(number):
-            kind = number
-            self.choices.doubt(0.6, "rows, or all with one number")
         grouped = kind is not None and kind is not column and not (kind.names_rows and kind.relation is self.main)
         if grouped or other:
             if kind is not None and kind.kind == "boolean":
@@ -281,15 +243,8 @@ class Ranking(Figures):
             chosen = self.choices.pick("rows or groups", options)
             if chosen != "row":
                 self._check_sums(column)
-                if kind is number is not None:
-                    self.sentence.take(had[0])
-                    self._add_group(number)
                 self._rank_groups(aggregate(chosen, column), down, meant)
                 return
-        size = {"largest", "biggest", "greatest", "smallest"} & {*self.sentence.links.question.casefold().split()}
-        below = exp.LT(this=compared(column), expression=exp.Literal.number(0))
-        if size and column.is_measurable and self.world.graph.finds(column.relation.name, below):
-            self.choices.doubt(0.5, f"{column.name} with its sign, or without")
         self.ordering.append(column)
         self._rank_by(compared(column), down, meant)
 

@@ -219,8 +219,6 @@ def _agree(one: Reading, other: Reading) -> bool:
     a, b = one.spec, other.spec
     if a.tests != b.tests or (a.limit, a.order, a.having) != (b.limit, b.order, b.having):
         return False
-    if a.columns and b.columns and not set(a.columns) & set(b.columns):
-        return False
     return a.groups[-1:] == b.groups[-1:] and a.measures == b.measures
 
 
