@@ -361,8 +361,9 @@ class Composer(Ranking):
         self.choices.doubt(0.3, "whether all rows are so", when=_OF_ALL.match(self.sentence.links.question))
         self.choices.doubt(0.4, "it asks which beside a figure", when=spec.measures and not spec.groups and beside)
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
-        if asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not"):
-            self.choices.doubt(0.6, "rows that are not so, or others that have none")
+        others = asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not")
+        if others or self._denies_rows():
+            self.choices.doubt(0.4 if not others else 0.6, "rows that are not so, or others that have none")
         read = (c for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for c in e.find_all(exp.Column))
         if any(self.world.graph.is_ambiguous(self.main.name, column.table) for column in read):
             self.choices.doubt(0.5, "rows to which several keys lead")
@@ -372,6 +373,7 @@ class Composer(Ranking):
         if shares and self.extra:
             self.choices.doubt(0.3, "a share of rows that compare")  # "what share of oaks is taller than wide?"
         self.choices.doubt(0.05, "one figure in an order", when=spec.order and spec.measures and not spec.groups)
+        self._doubt_those_without(spec)
         if spec.gives_figures:
             of_groups = (c for each in spec.groups if (c := self.world.column_of(each)) is not None)
             keys = [c for c in of_groups if self.world.is_unique(c)]
@@ -399,6 +401,16 @@ class Composer(Ranking):
         single = any(isinstance(t.condition, exp.In) or self.world.is_unique(t.column) for t in tests)
         amounts = bool(self.shown and tests) and all(c.sums and c.relation is self.main for c in self.shown)
         return amounts and opens and not (single or self.partial or self.names_main or self.order or self.searches)
+
+    def _denies_rows(self) -> bool:
+        """Return whether it is said that there are no such rows: "who has no open orders?"."""
+        for i, item in enumerate(self.sentence.items):
+            if item.kind == "not" and self.sentence.text(i) in ("no", "without"):
+                k = self.sentence.neighbour(i, 1, gap=1, over=("value", "column"))
+                noun = k is not None and k > i + 1 and self.sentence.items[k].kind == "table"
+                if noun and k is not None and self.main in self.sentence.items[k].meanings:
+                    return True
+        return False
 
     def _asks_another_unit(self) -> bool:
         """Return whether figures are asked for in a unit that they are not in: "total length in miles"."""

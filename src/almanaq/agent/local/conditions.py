@@ -454,9 +454,14 @@ class Conditions(Presence):
         options = [(c, w) for c, w in options if w]
         if not options:
             return
+        tied = [c for c, w in options if w == max(w for _, w in options)]
+        if len(tied) > 1 and not self._is_year_of(*tied[:2]):
+            self.choices.doubt(0.8, "days of two columns that nothing tells apart")
         column = self.choices.pick(("period", span.first), options)
         if id(column) in labels:
             sentence.take(labels[id(column)])
+        elif self._is_of_another_verb(column):
+            self.choices.doubt(0.4, f"{column.name} is of another verb")
         sentence.take(i)
         years = {each[:4] for each in self.world.index.days_of(column)} if column.kind == "date" else ()
         within = self._within(column, period)
@@ -464,6 +469,20 @@ class Conditions(Presence):
             self.choices.doubt(0.6, "the latest, or of any year")
             within = self.choices.pick(("year", span.first), [(within, 1.0), (self._in_any_year(column, period), 0.97)])
         self._add(i, column, within)
+
+    def _is_year_of(self, one: LinkedColumn, other: LinkedColumn) -> bool:
+        """Return whether one of two columns only holds the years of the other, in every row."""
+        year, day_of = sorted((one, other), key=lambda c: c.kind == "date")
+        differs = exp.NEQ(this=part("year", day_of, self.world.dialect), expression=compared(year))
+        kinds = (year.kind, day_of.kind) == ("number", "date") and year.relation is day_of.relation
+        return kinds and self.world.graph.finds(year.relation.name, differs) is False
+
+    def _is_of_another_verb(self, column: LinkedColumn) -> bool:
+        """Return whether a verb is said that is none of the one which names a day: what was `bought` may be hired."""
+        own, known = column.words[0], english().verbs
+        said = [self.sentence.text(k) for k, item in enumerate(self.sentence.items) if item.how == "verb"]
+        acts = [verb for verb in said if is_verb_form(verb) and not known.get(verb, frozenset()) & {*column.words}]
+        return is_verb_form(own) and bool(acts) and not any(share_root(verb, own) for verb in acts)
 
     def _is_time(self, column: LinkedColumn, period: Period) -> bool:
         if column.kind == "date":

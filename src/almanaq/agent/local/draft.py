@@ -11,7 +11,7 @@ from almanaq.agent.linking.amounts import Comparison
 from almanaq.agent.linking.columns import LinkedColumn, name_columns, relation_words
 from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.spans import Span
-from almanaq.agent.linking.words import is_plural
+from almanaq.agent.linking.words import is_plural, value_key
 from almanaq.agent.local.conditions import Conditions
 from almanaq.agent.local.phrases import Phrase
 from almanaq.agent.local.sentence import Choices, Sentence
@@ -79,6 +79,8 @@ class Draft:
                 self.choices.doubt(sure, self.sentence.links.text(span))
             elif span.kind == "value" and span.size > 1 and self._ranks(span):
                 self.choices.doubt(_IS_VALUE, f"{self.sentence.links.text(span)} may rank")  # an album called "Top 10"
+            elif span.kind == "value" and span.how == "part" and self._begins_another_name(span):
+                self.choices.doubt(0.1, f"{self.sentence.links.text(span)}, of a name that no value is")
             elif span.kind == "value" and span.how in ("part", "") and span.sureness < _SURE_PART:
                 self.choices.doubt(span.sureness, self.sentence.links.text(span))
 
@@ -94,6 +96,13 @@ class Draft:
         noun = self.sentence.links.tokens[span.last - 1]
         held = (m for word in {noun.folded, noun.stem} for m in self.world.index.values_holding((word,)))
         return any(meant.column.relation is self.main for meant in held)
+
+    def _begins_another_name(self, span: Span) -> bool:
+        """Return whether a part of values goes on as none of them does: "Old Street", of Old Mill Lane."""
+        first, *after = self.sentence.links.tokens[span.first : span.last + 1]
+        held = (word for meant in span.meanings for word in value_key(meant.value).split())
+        goes_on = len(after) == span.size and first.text[:1].isupper() and after[-1].text[:1].isupper()
+        return goes_on and not any(after[-1].folded.startswith(word) for word in held)
 
     def _only_noun(self, span: Span) -> bool:
         """Return whether an unknown noun means the rows, which no other names: of `children`, "daughters" are some."""
@@ -117,6 +126,9 @@ class Draft:
             if span.kind == "noun" or self.main in span.meanings or timed in span.meanings:
                 before = sentence.neighbour(i, -1, gap=1)
                 kind = sentence.items[before].kind if before is not None else ""
+                k = next((k for k in range(i - 1, 0, -1) if sentence.items[k].kind != "value"), 0)
+                if k and span.kind == "table" and sentence.text(k) in HAVING and sentence.items[k - 1].kind == "value":
+                    raise NotComposed  # "how many vans have open leases" counts vans
                 takes = kind in ("by", "compare", "superlative", "count")
                 if takes and before is not None and not sentence.used[before]:
                     continue

@@ -319,6 +319,8 @@ class Figures(Defined):
                 lists = not self.measures and not sentence.has_kind("count", "share", "superlative")
                 self.choices.doubt(0.9 if mean or lists else 0.5, "per row")  # "name and age of each grower"
                 return True
+            if not self.world.is_single(self.main.name, relation.name):
+                raise NotComposed
             self._add_group(self.world.index.name_of(relation))
             return True
         return False

@@ -13,7 +13,7 @@ from almanaq.agent.linking.english import share_root
 from almanaq.agent.linking.index import Named
 from almanaq.agent.linking.joins import Hop, is_missing, is_there
 from almanaq.agent.linking.link import Holding
-from almanaq.agent.linking.words import identifier_stems, stem
+from almanaq.agent.linking.words import identifier_stems, is_verb_form, stem
 from almanaq.agent.local.sentence import Choices, Sentence
 from almanaq.agent.local.spec import compared, like, number, one_of, plain, text
 from almanaq.agent.local.world import World
@@ -102,6 +102,8 @@ class Presence:
             self.choices.doubt(0.3, f"{chosen.name} is not what {word} asks for")  # a number is no day, and nobody
         elif role == "shown" and span.how in ("root", "synonym") and not (asked or doers):
             self.choices.doubt(0.8, f"{chosen.name} by another word")
+        if role == "shown" and chosen.is_category and chosen.distinct <= _FEW_ANSWERS and is_verb_form(chosen.name):
+            self.choices.doubt(0.4, f"{chosen.name} also says who did not")  # "who attended?"
         return chosen
 
     def parallel(self, column: LinkedColumn) -> list[Hop]:
@@ -172,6 +174,8 @@ class Presence:
                 k = sentence.neighbour(i, -1, gap=2)
                 if k is None or sentence.items[k].kind != "column" or sentence.used[k]:
                     continue
+            if sentence.items[i].kind == "not" and sentence.items[k].how == "opposite":
+                continue  # "not unpaid"
             column = self.column(k, lambda c: self.world.is_single(self.main.name, c.relation.name), "missing")
             if column is None:
                 continue
@@ -249,7 +253,9 @@ class Presence:
             column = self.column(i, lambda c: c.kind == "boolean", "boolean")
             if column is None:
                 continue
-            negated = self._is_negated(i) is not (sentence.items[i].how == "opposite")
+            negated, opposed = self._is_negated(i), sentence.items[i].how == "opposite"
+            self.choices.doubt(0.3, "not unpaid", when=negated and opposed)
+            negated = negated is not opposed
             sentence.take(i)
             if named.sureness < 0.85:
                 self.choices.doubt(0.5, f"part of the name {column.name}")

@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from almanaq.agent.linking.amounts import Superlative
 from almanaq.agent.linking.columns import LinkedColumn
-from almanaq.agent.linking.joins import table_of
+from almanaq.agent.linking.joins import is_there, table_of
 from almanaq.agent.linking.words import is_verb_form
 from almanaq.agent.local.draft import NotComposed
 from almanaq.agent.local.figures import Figures
 from almanaq.agent.local.presence import on_scale
-from almanaq.agent.local.spec import Order, aggregate, compared, count, plain
+from almanaq.agent.local.spec import Order, QuerySpec, aggregate, compared, count, plain, tables_in
 
 _MANY = ("most", "fewest", "least")
 _DOWNWARD = frozenset(("least", "bottom", "rare"))
@@ -82,6 +82,8 @@ class Ranking(Figures):
                 return
         target = self._ranked_column(i, k)
         timely = meant.measured is not None and meant.measured[0][0] in _TIMELY
+        if target is not None and timely and target[1].kind != "date" and not set(target[1].words) & _TIMELY:
+            target = None  # the latest sales are those of the latest day
         if target is not None and not timely and meant.measured and target[1].words[-1] in ("day", "month", "year"):
             sentence.take(target[0])
             target = None
@@ -175,6 +177,18 @@ class Ranking(Figures):
         if measure not in self.measures:
             self.measures.append(measure)
         self._rank_by(measure, down, meant)
+
+    def _doubt_those_without(self, spec: QuerySpec) -> None:
+        """Doubt a ranking from the fewest rows on where things have none: they have the fewest."""
+        keys = {hop.own: hop.theirs for hop in self.world.graph.hops(self.main.name) if hop.single}
+        groups = tuple(keys.get(group, group) for group in spec.groups)
+        others = {name for group in groups for name in tables_in(group)} - {self.main.name}
+        if spec.order[:1] != ((count(), False),) or len(others) != 1:
+            return
+        (hop, *more), (other,) = self.world.graph.ways(self.main.name)[next(iter(others))], others
+        held = exp.select(hop.own).from_(table_of(self.main.name)).where(is_there(hop.own.copy()))
+        none = exp.Not(this=exp.In(this=hop.theirs, query=held.subquery()))
+        self.choices.doubt(0.3, "things that have none", when=more or self.world.graph.finds(other, none) is not False)
 
     def _rank_by(self, expression: exp.Expr, down: bool, meant: Superlative) -> None:
         if self.order and self.limit == 1:
