@@ -363,7 +363,7 @@ class Composer(Ranking):
         asked = next((item for item in self.sentence.items if item.kind == "table"), None)
         others = asked is not None and self.main not in asked.meanings and self.sentence.has_kind("not")
         if others or self._denies_rows():
-            self.choices.doubt(0.4 if not others else 0.6, "rows that are not so, or others that have none")
+            self.choices.doubt(0.6 if others else 0.4, "rows that are not so, or others that have none")
         read = (c for e in (*spec.groups, *spec.measures, *map(plain, self.shown)) for c in e.find_all(exp.Column))
         if any(self.world.graph.is_ambiguous(self.main.name, column.table) for column in read):
             self.choices.doubt(0.5, "rows to which several keys lead")
