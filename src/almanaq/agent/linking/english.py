@@ -54,7 +54,6 @@ class English:
         roles: what a column is about, by the words of its name.
         unit_roles: words beside a number and the roles of the columns that it is of.
         same_values: groups of words that name one value; the first four are a scale of prices.
-        telling: verbs that leave rows out.
         vocabulary: the longer words that do something in a question, by which misspelt ones are known.
         additive, rates: words of columns whose sum means something, and of those that only an average puts together.
     """
@@ -81,7 +80,6 @@ class English:
     additive: frozenset[str]
     rates: frozenset[str]
     same_values: tuple[tuple[str, ...], ...]
-    telling: frozenset[str]
     vocabulary: frozenset[str]
 
     def measured_by(self, word: str) -> Measured | None:
@@ -156,7 +154,6 @@ def english() -> English:
         frozenset(data["sums"]["additive"]),
         frozenset(data["sums"]["rates"]),
         tuple(tuple(group.split(",")) for group in data["value_synonyms"]),
-        frozenset(data["telling"]["verbs"]),
         frozenset(
             word
             for phrase, (kind, _) in phrases.items()

@@ -274,8 +274,7 @@ class Figures(Defined):
     def _tells_doer(self, i: int, k: int) -> bool:
         """Return whether "by" says who did something, rather than for whom each: "made by guests from Bern"."""
         last = self.sentence.links.tokens[self.sentence.items[k].last - 1]
-        does = is_verb_form(self.sentence.text(i - 1)) and self.sentence.text(i) == "by" and is_plural(last)
-        if not does:
+        if not (is_verb_form(self.sentence.text(i - 1)) and self.sentence.text(i) == "by" and is_plural(last)):
             return False
         if self.choices.pick(("by", i), [("doer", 1.0), ("groups", 0.95)]) == "groups":
             return False
@@ -397,7 +396,7 @@ class Figures(Defined):
         return None
 
     def _group_by_subject(self, any_column: bool = False) -> bool:
-        """Group by the noun that is asked for; False where that is a row itself. See `_subject` for `any_column`."""
+        """Group by the noun that is asked for; False where it is the rows' own. See `_subject` for `any_column`."""
         subject = self._subject(any_column)
         if subject is None:
             return bool(self.groups)

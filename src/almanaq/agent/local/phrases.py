@@ -341,7 +341,7 @@ def _cue(use: TokenUse, first: int) -> tuple[str, bool]:
             break
         if word in ("has", "have") and not _is_of_row(use, k):
             break  # "we have a baby" does not, either
-        if word in words.unable or (word in words.negations):
+        if word in words.unable | words.negations:
             wanted = not wanted
             cue = cue or ("with" if word in ("without", "no") else "")
         elif not cue and word == "near":

@@ -86,7 +86,7 @@ class Ranking(Figures):
             target = None  # the latest sales are those of the latest day
         if target is not None and not timely and meant.measured and target[1].words[-1] in ("day", "month", "year"):
             sentence.take(target[0])
-            target = None
+            target = None  # the hottest day is not the 31st
         if target is not None:
             place, column = target
             sentence.take(place)
